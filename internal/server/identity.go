@@ -42,6 +42,10 @@ type Sight struct {
 	Stopped bool
 	// Creation is how the server's creation ended, where that was asked for (Unknown) and found out.
 	Creation servertag.Outcome
+	// Absent is why it is known that the instance which is meant is not there: of what, and when, it is not part. Empty where one was seen.
+	Absent string
+	// Proven: nobody was asked for that, the inventory itself was looked into.
+	Proven bool
 	// Doubt: there is an instance of the server's name, and nobody can tell whether it is the server's.
 	Doubt bool
 }
@@ -109,7 +113,7 @@ func (s *Server) Trouble() *Fault {
 
 // Match is the server as the instance of a sight. Errors: WrongState for a server that is being changed, or that
 // has its instance (own is what was seen of it); NotFound where none was seen; Exists for an instance that is another
-// server's, by its UUID (holder) or by its mark (marked tells which servers there are).
+// server's, by its UUID (holder) or by its mark (marked tells which servers there are). What the server is to have, the instance gets.
 func (s *Server) Match(own, sight Sight, holder *Server, marked func(id string) bool) (*Server, error) {
 	switch {
 	case len(s.Tasks) > 0:
@@ -128,7 +132,8 @@ func (s *Server) Match(own, sight Sight, holder *Server, marked func(id string) 
 		}
 	}
 	next := *s
-	next.UUID, next.Instance, next.Unmatched, next.Deleted, next.Fault, next.Stopped = sight.UUID, sight.Name, 0, 0, nil, sight.Stopped
+	next.UUID, next.Instance, next.Unmatched, next.Deleted, next.Gone, next.Fault, next.Stopped = sight.UUID, sight.Name, 0, 0, "", nil, sight.Stopped
+	next.Tags = next.Tags.Unseen() // what was seen was another one's
 	if next.Built == 0 {
 		next.Built = sight.Now
 	}

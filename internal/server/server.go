@@ -8,6 +8,8 @@
 //     known by its UUID from then on, whatever its name becomes. Another one that has the name is a
 //     stranger's: nothing is done to it, and nothing of it is shown. Where nobody can
 //     tell which it is the server is unmatched, until an operator says it (identity.go).
+//   - That its instance is not there drops no wish: the tags that a server is to have are kept until its user takes them
+//     back, and are put on the instance that it is again, if it ever is one.
 //   - What is done to a server is recorded before its job is submitted, so that a
 //     crash in between loses nothing and does nothing twice.
 package server
@@ -58,6 +60,8 @@ type Server struct {
 	Built     job.Time `json:"built,omitempty"`
 	Unmatched job.Time `json:"unmatched,omitempty"`
 	Deleted   job.Time `json:"deleted,omitempty"`
+	// Gone is why it is known that there is none; empty where there is one.
+	Gone string `json:"gone,omitempty"`
 	// Stopped: the instance is not to run.
 	Stopped bool `json:"stopped,omitempty"`
 	// Tasks are being done to it, one after the other; the first may be under way.
@@ -170,6 +174,26 @@ func (s *Server) Status() Status {
 	return Active
 }
 
+// PendingTags is since when its cluster does not show a tag as it is wanted; zero where it shows all, and where nobody can
+// do anything about that: its instance is gone.
+func (s *Server) PendingTags() job.Time {
+	if s.Deleted != 0 {
+		return 0
+	}
+	return s.Tags.OldestPending()
+}
+
+// TagPending reports whether that is so of one tag of the server.
+func (s *Server) TagPending(t *servertag.Tag) bool { return s.Deleted == 0 && t.Pending() }
+
+// WaitOf tells what a tag of the server waits for.
+func (s *Server) WaitOf(t *servertag.Tag) servertag.Wait {
+	if s.Deleted != 0 && t.Pending() {
+		return servertag.Wait{Why: "an instance: that of the server is gone"}
+	}
+	return s.Tags.WaitOf(t)
+}
+
 // Doing returns what is being done to the server now; nil when nothing is.
 func (s *Server) Doing() *Task {
 	if len(s.Tasks) == 0 {
@@ -242,10 +266,11 @@ func (s *Server) WithTags(tags servertag.Set) *Server {
 
 // Settle takes in what was seen of the server itself (Own): whether there is an
 // instance, what became of the tasks, and all about tags. It returns s itself when nothing is new, and
-// nil when the server is done with: its user deleted it, and it is gone.
+// nil when the server is done with: its user deleted it, and it is gone. Where another cluster says that there is no instance, its deletion
+// is handed in even so: what is told is no proof, and an instance that nobody has in his books stays for ever.
 func (s *Server) Settle(p *servertag.Policy, sight Sight) *Server {
 	next := *s
-	ended := next.settleTask(sight)
+	deleted := next.settleTask(sight)
 	doing := next.Doing()
 	switch {
 	case sight.Doubt:
@@ -253,19 +278,23 @@ func (s *Server) Settle(p *servertag.Policy, sight Sight) *Server {
 			next.Unmatched = sight.Now
 		}
 	case sight.Instance:
-		next.Deleted, next.Stopped, next.UUID, next.Unmatched = 0, sight.Stopped, sight.UUID, 0
+		if next.Deleted != 0 {
+			next.Tags = next.Tags.Unseen()
+		}
+		next.Deleted, next.Gone, next.Stopped, next.UUID, next.Unmatched = 0, "", sight.Stopped, sight.UUID, 0
 		if sight.Name != "" {
 			next.Instance = sight.Name
 		}
 		if next.Built == 0 {
 			next.Built, next.Fault = sight.Now, nil
 		}
-	case ended == Delete, doing != nil && doing.Do == Delete && doing.Job == 0:
+	case deleted, doing != nil && doing.Do == Delete && doing.Job == 0 && (sight.Proven || next.UUID == ""):
 		return nil
 	case next.Deleted == 0 && (next.Built != 0 || doing == nil && next.Fault == nil):
-		next.Deleted, next.Unmatched, next.Tags = sight.Now, 0, servertag.Set{}
+		next.Deleted, next.Gone, next.Unmatched = sight.Now, sight.Absent, 0
+		next.Tags = next.Tags.Missed(sight.Now, sight.Absent)
 	}
-	if next.Deleted == 0 && !next.Deleting() {
+	if !next.Deleting() {
 		next.Tags = next.Tags.Settle(p, sight.Sight)
 	}
 	if next.same(s) {
@@ -275,16 +304,16 @@ func (s *Server) Settle(p *servertag.Policy, sight Sight) *Server {
 	return &next
 }
 
-// settleTask takes in what became of what is being done, and returns what that
-// was if it ended.
-func (s *Server) settleTask(sight Sight) (ended Do) {
+// settleTask takes in what became of what is being done. It reports whether a deletion has ended, behind which the server is
+// done with if its instance is not there: one that failed says nothing of that, unless it found none.
+func (s *Server) settleTask(sight Sight) (deleted bool) {
 	task := s.Doing()
 	if task == nil || task.Job == 0 {
-		return ""
+		return false
 	}
 	outcome, over := sight.Ended[task.Job]
 	if !over {
-		return ""
+		return false
 	}
 	s.Fault = nil
 	if !outcome.OK {
@@ -294,7 +323,7 @@ func (s *Server) settleTask(sight Sight) (ended Do) {
 	if task.Do == Create {
 		s.Guest = s.Guest.forget()
 	}
-	return task.Do
+	return task.Do == Delete && (outcome.OK || outcome.Missing || sight.Proven)
 }
 
 func (s *Server) same(other *Server) bool {

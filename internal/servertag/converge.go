@@ -65,6 +65,30 @@ func (s Set) Settle(p *Policy, sight Sight) Set {
 	return next
 }
 
+// Missed returns the set of a server whose instance is not there any more, and why that is known. What users want stays wanted, as
+// long as they do not take it back; what was seen, and what was tried in vain, counts no more.
+func (s Set) Missed(now job.Time, why string) Set {
+	next := s.Unseen()
+	for i := range next.Tags {
+		next.Tags[i] = next.Tags[i].with(Event{Time: now, What: WasMissed, Text: why})
+	}
+	return next
+}
+
+// Unseen returns the set of a server whose instance is there again, or is another one: as one that nobody has looked at.
+func (s Set) Unseen() Set {
+	next := s.clone()
+	for i := range next.Tags {
+		t := &next.Tags[i]
+		t.Seen, t.Tries, t.Retry, t.Failure, t.Alone = Unknown, 0, 0, nil, false
+	}
+	for i := range next.Effects {
+		a := &next.Effects[i]
+		a.InForce, a.Tries, a.Retry, a.Failure = false, 0, 0, nil
+	}
+	return next
+}
+
 // gone reports whether the tag is no longer to be remembered: it was to go and
 // is gone, or was in force and was taken away on the cluster.
 func (t *Tag) gone(there bool) bool { return !there && (!t.Wanted || t.Seen == Present) }

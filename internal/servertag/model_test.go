@@ -26,6 +26,8 @@ type world struct {
 	// the cluster are in touched, for there the cluster may win.
 	last    map[string]bool
 	touched map[string]bool
+	// away: the instance is not there; missed: the controller knows.
+	away, missed bool
 }
 
 type doing struct {
@@ -100,6 +102,31 @@ func (w *world) edit() {
 	w.cluster[raw] = true
 }
 
+// vanish takes the instance away. Its jobs find nothing.
+func (w *world) vanish() {
+	w.away = true
+	clear(w.cluster)
+}
+
+// comeBack puts the instance back as somebody has it in a backup. A tag that nobody here knows any more is then the cluster's; and where nobody saw that it
+// was away, what it lacks was taken from it.
+func (w *world) comeBack() {
+	if !w.away {
+		return
+	}
+	w.away = false
+	for _, name := range names {
+		if w.draw("restored "+name, 2) == 0 {
+			w.touched[name] = w.touched[name] || !w.missed
+			continue
+		}
+		w.cluster[rawUser(name)] = true
+		if w.durable.Find(User, name) == nil {
+			w.touched[name] = true
+		}
+	}
+}
+
 // endOne lets a job end: it does its work, fails, or is canceled.
 func (w *world) endOne() {
 	var open []job.ID
@@ -126,6 +153,10 @@ func (w *world) endOne() {
 
 func (w *world) carryOut(j *doing) {
 	j.ended = true
+	if w.away {
+		j.how = Outcome{Text: "Instance not known", Missing: true}
+		return
+	}
 	for _, raw := range j.tags {
 		if j.action == Remove && !w.cluster[raw] {
 			j.how = Outcome{Text: "Tag(s) not found", Missing: true, Final: true}
@@ -143,7 +174,7 @@ func (w *world) carryOut(j *doing) {
 }
 
 func (w *world) sight() Sight {
-	s := Sight{Now: w.now, Instance: true, Ended: map[job.ID]Outcome{}, Tags: []string{"foreign"}}
+	s := Sight{Now: w.now, Instance: !w.away, Ended: map[job.ID]Outcome{}, Tags: []string{"foreign"}}
 	for raw := range w.cluster {
 		s.Tags = append(s.Tags, raw)
 	}
@@ -160,6 +191,13 @@ func (w *world) sight() Sight {
 func (w *world) turn(mayDie bool) (busy bool) {
 	dies := func(where string) bool { return mayDie && w.draw("dies "+where, 6) == 0 }
 	sight := w.sight()
+	switch {
+	case w.away && !w.missed:
+		w.durable = w.durable.Missed(w.now, "it is not there")
+	case !w.away && w.missed:
+		w.durable = w.durable.Unseen()
+	}
+	w.missed = w.away
 	w.durable = w.durable.Settle(w.p, sight)
 	plan := w.durable.Next(sight)
 	for _, step := range plan.Steps {
@@ -249,12 +287,14 @@ func TestModel(t *testing.T) {
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"want": act(w.want), "unwant": act(w.unwant), "replace": act(w.replace), "edit": act(w.edit),
+			"vanish": act(w.vanish), "come back": act(w.comeBack), "come back too": act(w.comeBack),
 			"job ends": act(w.endOne), "job ends too": act(w.endOne),
 			"turn": act(func() { w.turn(true) }), "turn too": act(func() { w.turn(true) }),
 			"time": act(func() { w.now += 400_000_000 }),
 			"":     func(*rapid.T) { w.check() },
 		})
 		w.t = t
+		w.comeBack()
 		w.quiet()
 		w.check()
 		w.agree()

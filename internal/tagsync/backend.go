@@ -2,6 +2,7 @@ package tagsync
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -27,7 +28,8 @@ type Backend interface {
 	Submit(ctx context.Context, key string, op *opcode.Opcode) (job.ID, error)
 	// Look returns what is known of an instance and of jobs. The jobs are looked at
 	// first: of one that has ended, the sight shows the effect. The instance is that with the UUID, if one is given and there is
-	// one, whatever its name is; else the one that has the name.
+	// one, whatever its name is; else the one that has the name. Where an instance was meant by its UUID and is not
+	// there, the sight says why that is known (Absent); where that cannot be known the look fails.
 	Look(ctx context.Context, instance server.Ref, jobs []job.ID) (server.Sight, error)
 	// Creation returns how the creation of a server ended, which was handed in under a key; false if
 	// that is not known any more.
@@ -109,6 +111,9 @@ func (l Local) Look(ctx context.Context, instance server.Ref, jobs []job.ID) (se
 	if inst != nil {
 		sight.Instance, sight.Tags, sight.UUID, sight.Name, sight.Made = true, inst.Tags, inst.UUID, inst.Name, job.Time(inst.CTime/1e3)
 		sight.Stopped = inst.AdminState != cluster.AdminUp
+	}
+	if inst == nil || inst.UUID != instance.UUID {
+		sight.Proven, sight.Absent = true, fmt.Sprintf("the inventory of revision %d does not have it", now.Revision)
 	}
 	return sight, nil
 }

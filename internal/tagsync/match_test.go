@@ -198,9 +198,13 @@ func TestAnInstanceThatWasPutBackIsMatched(t *testing.T) {
 	uuid := r.byOperator(s.Instance)
 	_, err := r.engine.Match(t.Context(), s.ID, uuid, false, audit.By{})
 	r.check(err)
-	s = r.until(s.ID, "has the tag", func(s *server.Server) bool { return s.Tags.Has(user, "theirs") })
+	r.until(s.ID, "has the tag", func(s *server.Server) bool { return s.Tags.Has(user, "theirs") })
+	s = r.settled(s.ID)
 	if s.Status() != server.Active || s.UUID != uuid {
 		t.Errorf("it is %s, %+v", s.Status(), s)
+	}
+	if got := r.onCluster(s); !slices.Contains(got, "cyclades:user:mine") || !s.Tags.Has(user, "mine") {
+		t.Errorf("what its user wants of it was forgotten while it was away: it has %q", got)
 	}
 	_, err = r.engine.Begin(s.ID, server.Delete, r.asked())
 	r.check(err)

@@ -26,7 +26,9 @@ type Finding struct {
 	Unreachable string `json:"unreachable,omitempty"`
 	// Missing: the server is to be there, and its instance is not on the cluster. Unmatched: there is one
 	// of its name, and nobody can tell whether it is the server's.
-	Missing     bool                   `json:"missing,omitempty"`
+	Missing bool `json:"missing,omitempty"`
+	// Absent is why that is known.
+	Absent      string                 `json:"absent,omitempty"`
 	Unmatched   bool                   `json:"unmatched,omitempty"`
 	Differences []servertag.Difference `json:"differences"`
 }
@@ -115,7 +117,10 @@ func (e *Engine) find(ctx context.Context, s *server.Server, silent map[string]s
 	sight = s.Own(sight)
 	f.Unmatched = sight.Doubt
 	f.Missing = !sight.Instance && !sight.Doubt && s.Deleted == 0 && s.Doing() == nil && s.Fault == nil
-	if s.Deleted == 0 && !s.Deleting() {
+	if f.Missing {
+		f.Absent = sight.Absent
+	}
+	if !s.Deleting() {
 		f.Differences = append(f.Differences, s.Tags.Compare(e.cfg.Policy, sight.Sight)...)
 	}
 	return f

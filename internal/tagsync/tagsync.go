@@ -17,6 +17,8 @@
 //   - A change and the word that something is left to do about it are one
 //     object, put in one transaction: a server with changes that its cluster does
 //     not show yet stands in the store's order by time (store.Put.At) at the oldest of them.
+//   - Absence is a statement of the cluster, with its source (Sight.Absent): no look that failed, and nothing that only sounds like it,
+//     ends a server; and none drops what users want.
 //   - A job is begun in the store before it is submitted, under a key that makes
 //     submitting it again harmless.
 package tagsync
@@ -397,7 +399,7 @@ func key(id string) store.Key { return store.Key{Kind: KindServer, ID: id} }
 // putOf writes a server, at the time of the oldest change that is left to do.
 func putOf(s *server.Server) (store.Put, error) {
 	value, err := s.Encode()
-	at := s.Tags.OldestPending()
+	at := s.PendingTags()
 	if task := s.Doing(); task != nil && (at == 0 || task.Asked.Time < at) {
 		at = task.Asked.Time
 	}
@@ -531,12 +533,7 @@ func (e *Engine) refresh(id string) error {
 
 // Begin has something done to a server.
 func (e *Engine) Begin(id string, do server.Do, by servertag.Asked) (*server.Server, error) {
-	return e.Change(id, func(s *server.Server) (*server.Server, error) {
-		if do == server.Delete && s.Deleted != 0 {
-			return nil, nil
-		}
-		return s.Begin(do, by)
-	})
+	return e.Change(id, func(s *server.Server) (*server.Server, error) { return s.Begin(do, by) })
 }
 
 // Want adds tags, and returns those that were not wanted before.

@@ -151,8 +151,8 @@ func TestAnInstanceRemovedBehindOurBack(t *testing.T) {
 		t.Fatalf("the job is %s", j.Status())
 	}
 	s = r.until(s.ID, "is deleted", func(s *server.Server) bool { return s.Status() == server.Gone })
-	if len(s.Tags.Tags) != 0 {
-		t.Errorf("it still has tags: %+v", s.Tags.Tags)
+	if s.PendingTags() != 0 || !s.Tags.Has(user, "a") || !strings.Contains(s.Gone, "the inventory of revision") {
+		t.Errorf("it is %+v", s)
 	}
 	if _, err := r.engine.Want(s.ID, user, []string{"b"}, r.asked()); !fault.Is(err, fault.WrongState) {
 		t.Errorf("tagging a deleted server: %v", err)
@@ -160,9 +160,7 @@ func TestAnInstanceRemovedBehindOurBack(t *testing.T) {
 	if _, err := r.engine.Begin(s.ID, server.Delete, r.asked()); err != nil {
 		t.Fatal(err)
 	}
-	if r.engine.Servers().Get(s.ID) != nil {
-		t.Error("the server is still known")
-	}
+	r.until(s.ID, "is done with", func(s *server.Server) bool { return s == nil })
 }
 
 func TestPowerAndDelete(t *testing.T) {

@@ -319,11 +319,32 @@ func textOf(err error) string {
 	return err.Error()
 }
 
+// missed takes in that a deletion was not taken, since there is nothing to delete. If the cluster was seen to lack the instance before that,
+// the server is done with; else the instance may just have another name, and is looked for again.
+func (e *Engine) missed(s *server.Server, err error) error {
+	if s.Deleted == 0 {
+		return fault.New(fault.Unavailable, "the instance of server %s was not found to be deleted: %w", s.ID, err)
+	}
+	_, err = e.Change(s.ID, func(s *server.Server) (*server.Server, error) {
+		if s.Deleted == 0 {
+			return s, nil
+		}
+		return nil, nil
+	})
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	return err
+}
+
 func (e *Engine) submitTask(ctx context.Context, b Backend, s *server.Server, task *server.Task) error {
 	op, err := s.Opcode(task)
 	var id job.ID
 	if err == nil {
 		id, err = b.Submit(ctx, keyOf(s, "task", task.Serial), op)
+	}
+	if missed := fault.Is(err, fault.NotFound) || fault.Is(err, fault.Exists); missed && task.Do == server.Delete {
+		return e.missed(s, err)
 	}
 	if temporary(err) {
 		return err

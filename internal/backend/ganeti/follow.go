@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"net/http"
-	"net/url"
 	"time"
 
-	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/server"
 )
@@ -107,11 +104,7 @@ func (f *follower) jobsEnded(ctx context.Context, waiting map[job.ID]server.Ref)
 // instances tells of the instances that look different.
 func (f *follower) instances(ctx context.Context) error {
 	now, kept := map[string]*remoteInstance{}, 0
-	all := request{method: http.MethodGet, path: "/2/instances", query: url.Values{"bulk": {"1"}}}
-	err := each(ctx, f.Cluster, all, func(i *remoteInstance) error {
-		if i == nil {
-			return fault.New(fault.Unavailable, "cluster %s tells of nothing as an instance", f.cfg.URL)
-		}
+	err := f.eachInstance(ctx, func(i *remoteInstance) error {
 		now[i.Name] = i
 		if kept += i.weight(); kept > maxKept {
 			return f.tooLarge("a list of instances", maxKept)

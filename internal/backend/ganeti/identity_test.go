@@ -50,7 +50,7 @@ func TestAStockGanetiIsAskedForNothingOfAnother(t *testing.T) {
 		ops[string(do)] = func() (*opcode.Opcode, error) { return s.Opcode(&server.Task{Do: do}) }
 	}
 	for what, opcode := range ops {
-		for uuid, want := range map[string]fault.Code{"u1": "", "u2": fault.WrongState, "": fault.NotFound} {
+		for uuid, want := range map[string]fault.Code{"u1": "", "u2": fault.Exists, "": fault.NotFound} {
 			op, err := opcode()
 			if err != nil {
 				t.Fatal(err)
@@ -84,6 +84,10 @@ func TestAStockGanetiIsAskedByUUID(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			cluster := stock(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodGet && r.URL.Path == "/2/instances" {
+					_, _ = w.Write([]byte(`[{"name":"snf-1","uuid":"u2"}]`))
+					return
+				}
 				if r.Method == http.MethodGet {
 					_, _ = w.Write([]byte(`{"name":"snf-1","uuid":"u2","tags":[],"admin_state":"up"}`))
 					return

@@ -3,6 +3,7 @@ package ganeti
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math"
 	"net/http"
@@ -128,7 +129,7 @@ func (c *Cluster) still(ctx context.Context, instance server.Ref) error {
 	case i == nil:
 		return fault.New(fault.NotFound, "cluster %s has no instance %s", c.cfg.URL, instance.Name)
 	case i.UUID != instance.UUID:
-		return fault.New(fault.WrongState, "instance %s of cluster %s is another one by now, with the UUID %s", instance.Name, c.cfg.URL, fault.Clip(i.UUID, 100))
+		return fault.New(fault.Exists, "instance %s of cluster %s is another one by now, with the UUID %s", instance.Name, c.cfg.URL, fault.Clip(i.UUID, 100))
 	}
 	return nil
 }
@@ -368,8 +369,16 @@ func (c *Cluster) Look(ctx context.Context, instance server.Ref, jobs []job.ID) 
 		c.expect(id, instance)
 	}
 	i, err := c.find(ctx, instance)
-	if err != nil || i == nil {
+	if err != nil {
 		return sight, err
+	}
+	if i == nil || instance.UUID != "" && i.UUID != instance.UUID {
+		if sight.Absent, err = c.absent(ctx, instance, len(jobs) > 0 && len(sight.Ended) == len(jobs)); err != nil {
+			return sight, err
+		}
+	}
+	if i == nil {
+		return sight, nil
 	}
 	sight.Instance, sight.Tags, sight.UUID, sight.Name, sight.Made, sight.Stopped = true, i.Tags, i.UUID, i.Name, job.Time(math.Round(i.Made*1e6)), i.stopped()
 	return sight, nil
@@ -390,6 +399,48 @@ func (c *Cluster) find(ctx context.Context, instance server.Ref) (i *remoteInsta
 		i = renamed
 	}
 	return i, err
+}
+
+// lists is how many whole lists have to lack an instance before it counts as not there.
+const lists = 2
+
+// absent returns why it is known that an instance is not there. Asked for by itself it was not found, which a proxy may have said, or a
+// master that has just taken over: whole lists of the cluster have to lack its UUID, too, each begun after the other was read. An error
+// where they do not, or cannot be had. Of one that was never seen nothing hangs upon that, unless its
+// creation has just ended (made).
+func (c *Cluster) absent(ctx context.Context, instance server.Ref, made bool) (why string, err error) {
+	if instance.UUID == "" && !made {
+		return fmt.Sprintf("cluster %s has no instance %s", c.cfg.URL, instance.Name), nil
+	}
+	n := 0
+	for range lists {
+		n = 0
+		err := c.eachInstance(ctx, func(i *remoteInstance) error {
+			n++
+			switch {
+			case i.UUID == "":
+				return fault.New(fault.Unavailable, "cluster %s does not tell the UUID of instance %s in its list", c.cfg.URL, i.Name)
+			case i.UUID == instance.UUID, instance.UUID == "" && i.Name == instance.Name:
+				return fault.New(fault.Unavailable, "cluster %s lists instance %s, and does not find it when it is asked for", c.cfg.URL, i.Name)
+			}
+			return nil
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("cluster %s does not find it, and two whole lists lack it, the newer of %d instances", c.cfg.URL, n), nil
+}
+
+// eachInstance asks for all instances, and hands over one after the other.
+func (c *Cluster) eachInstance(ctx context.Context, take func(*remoteInstance) error) error {
+	all := request{method: http.MethodGet, path: "/2/instances", query: url.Values{"bulk": {"1"}}}
+	return each(ctx, c, all, func(i *remoteInstance) error {
+		if i == nil {
+			return fault.New(fault.Unavailable, "cluster %s tells of nothing as an instance", c.cfg.URL)
+		}
+		return take(i)
+	})
 }
 
 // named asks for the instance that has a name; nil if there is none.

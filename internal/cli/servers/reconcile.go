@@ -25,6 +25,7 @@ type reconciliation struct {
 		Unreachable string `json:"unreachable"`
 		Missing     bool   `json:"missing"`
 		Unmatched   bool   `json:"unmatched"`
+		Absent      string `json:"absent"`
 		Differences []struct {
 			Tag  string `json:"tag"`
 			Raw  string `json:"raw"`
@@ -96,7 +97,7 @@ func (r *reconciliation) text() string {
 		case f.Unmatched:
 			b.WriteString("  an instance of its name is there, and nobody can tell whether it is the server's: drover server match\n")
 		case f.Missing:
-			b.WriteString("  the instance is not there any more; the server becomes DELETED\n")
+			fmt.Fprintf(&b, "  the instance is not there any more: %s; the server becomes DELETED, and keeps what its user wants\n", f.Absent)
 		}
 		for _, d := range f.Differences {
 			fmt.Fprintf(&b, "  %-11s  %s: %s; %s\n", d.What, cmp.Or(d.Tag, d.Raw), d.Why, d.Do)

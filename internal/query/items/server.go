@@ -121,6 +121,7 @@ func serverFields() []query.Field[*server.Server] {
 		momentField("built", "Built", "When its instance was first seen", func(s row) job.Time { return s.Built }),
 		momentField("unmatched", "Unmatched", "Since when nobody can tell which instance it is (drover server match)", func(s row) job.Time { return s.Unmatched }),
 		momentField("deleted", "Deleted", "Since when its instance is gone", func(s row) job.Time { return s.Deleted }),
+		textField("gone", "Gone", "Why that is known", func(s row) string { return s.Gone }),
 	}
 }
 
@@ -142,16 +143,16 @@ func serverTagFigures() []query.Field[*server.Server] {
 			Get: func(_ *query.View, s row) query.Cell { return known(s.Tags.Names(servertag.System)) }},
 		numberField("generation", "Generation", "How often it was changed which tags it is to have", func(s row) int64 { return s.Tags.Generation }),
 		numberField("pending", "Pending", "Number of tags that its cluster does not show yet as they are wanted", func(s row) int64 {
-			return count(s, (*servertag.Tag).Pending)
+			return count(s, s.TagPending)
 		}),
 		numberField("failed", "Failed", "Number of tags whose change failed for good or too often", func(s row) int64 {
 			return count(s, func(t *servertag.Tag) bool { return t.Status() == servertag.Error })
 		}),
 		momentField("pending_since", "PendingSince", "When the oldest change of a tag was asked for that its cluster does not show yet", func(s row) job.Time {
-			return s.Tags.OldestPending()
+			return s.PendingTags()
 		}),
 		{Def: def("pending_age", "PendingAge", query.KindFloat, "How long that is ago, in seconds; a filter may give 90s or 1h30m"), Mode: query.ModeDuration,
-			Get: func(v *query.View, s row) query.Cell { return age(v, s.Tags.OldestPending()) }},
+			Get: func(v *query.View, s row) query.Cell { return age(v, s.PendingTags()) }},
 		{Def: def("jobs", "Jobs", query.KindOther, "Jobs of its cluster that are under way for it"), Get: func(_ *query.View, s row) query.Cell {
 			out := []any{}
 			for _, id := range s.Jobs() {

@@ -92,13 +92,13 @@ func tagLifeFields() []query.Field[serverTag] {
 		textField("request", "Request", "Id of the request", func(r serverTag) string { return r.t.Asked.Request }),
 		momentField("asked", "Asked", "When it was asked for", func(r serverTag) job.Time { return r.t.Asked.Time }),
 		momentField("pending_since", "PendingSince", "The same, while the cluster does not show the change", func(r serverTag) job.Time {
-			if !r.t.Pending() {
+			if !r.s.TagPending(r.t) {
 				return 0
 			}
 			return r.t.Asked.Time
 		}),
 		{Def: def("pending_age", "PendingAge", query.KindFloat, "How long that is ago, in seconds; a filter may give 90s or 1h30m"), Mode: query.ModeDuration, Get: func(v *query.View, r serverTag) query.Cell {
-			if !r.t.Pending() {
+			if !r.s.TagPending(r.t) {
 				return query.Cell{Status: query.Unavail}
 			}
 			return age(v, r.t.Asked.Time)
@@ -115,7 +115,7 @@ func tagLifeFields() []query.Field[serverTag] {
 			}
 			return query.Cell{Status: query.Unavail}
 		}},
-		textField("waits_for", "WaitsFor", "What keeps the change from being in force", func(r serverTag) string { return r.s.Tags.WaitOf(r.t).Why }),
+		textField("waits_for", "WaitsFor", "What keeps the change from being in force", func(r serverTag) string { return r.s.WaitOf(r.t).Why }),
 		numberField("tries", "Tries", "Number of jobs that failed since the newest change", func(r serverTag) int64 { return int64(r.t.Tries) }),
 		momentField("retry", "Retry", "When there will be another try", func(r serverTag) job.Time { return r.t.Retry }),
 		textField("failure", "Failure", "Why the last of them failed", func(r serverTag) string {

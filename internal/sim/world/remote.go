@@ -213,6 +213,13 @@ type ofCluster struct {
 	life *life
 }
 
+// denials is how many looks there are at an instance to one at which the cluster says that it is not there, as one does whose front
+// answers in its place; denied is for how long what the front said is all that is heard.
+const (
+	denials = 40
+	denied  = time.Second
+)
+
 // unanswered is how many messages there are to one that is lost.
 const unanswered = 20
 
@@ -265,7 +272,16 @@ func (b ofCluster) Look(ctx context.Context, ref server.Ref, jobs []job.ID) (ser
 			sight.Ended[id] = j.outcome
 		}
 	}
-	if name, i := b.find(ref); i != nil {
+	name, i := b.find(ref)
+	switch {
+	case i != nil && ref.UUID != "" && b.w.streams.IntN("denied/"+b.life.name, denials) == 0:
+		b.w.Reached.Add("a cluster denies that it has an instance")
+		sight.Absent = "denied"
+		time.AfterFunc(denied, func() { b.mu.Lock(); defer b.mu.Unlock(); b.tell(name) })
+	case i == nil || ref.UUID != "" && i.uuid != ref.UUID:
+		sight.Absent = "it is not among the instances"
+	}
+	if i != nil && sight.Absent != "denied" {
 		sight.Instance, sight.Name, sight.UUID, sight.Stopped, sight.Made = true, name, i.uuid, i.stopped, i.made
 		sight.Tags = slices.Sorted(maps.Keys(i.tags))
 	}
@@ -282,6 +298,14 @@ func (c *remote) find(ref server.Ref) (name string, i *instance) {
 		}
 	}
 	return ref.Name, c.instances[ref.Name]
+}
+
+// has reports whether there is an instance with a UUID.
+func (c *remote) has(uuid string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, i := c.find(server.Ref{UUID: uuid})
+	return i != nil
 }
 
 // Creation implements tagsync.Backend.

@@ -153,14 +153,14 @@ func (u *user) begin(id string, do server.Do) {
 	u.w.tellf(u.name, "%s %s: %v", do, id, fault.CodeOf(err))
 }
 
-// wished takes in what is stored of servers. The tags of one that is deleted are forgotten.
+// wished takes in what is stored of servers. What users want of one stays as long as its record does, be its instance there or not.
 func (w *world) wished(c memory.Committed) {
 	for _, x := range c.Writes {
 		if x.Key.Kind != tagsync.KindServer {
 			continue
 		}
 		s, err := server.Decode(x.Value)
-		if x.Deleted || err != nil || s.Deleted != 0 {
+		if x.Deleted || err != nil {
 			w.wishes.Gone(x.Key.ID)
 			continue
 		}
@@ -179,10 +179,13 @@ func (w *world) wished(c memory.Committed) {
 }
 
 // serversUndone tells of a server that is not as it is wanted yet. The tags of one that could
-// not be made come to nothing.
+// not be made come to nothing; one whose instance was denied finds it again.
 func (t *term) serversUndone() string {
 	for s := range t.servers.Servers().All() {
-		if len(s.Tasks) > 0 || s.Status() != server.Failed && s.Tags.OldestPending() != 0 || len(s.Tags.Jobs) > 0 {
+		if s.Deleted != 0 && t.life.w.cluster.has(s.UUID) {
+			return fmt.Sprintf("server %s is said to be gone (%s), and its instance is there", s.ID, s.Gone)
+		}
+		if len(s.Tasks) > 0 || s.Status() != server.Failed && s.PendingTags() != 0 || len(s.Tags.Jobs) > 0 {
 			return fmt.Sprintf("server %s is %s, with %d tasks, %d jobs, and its tags are %+v", s.ID, s.Status(), len(s.Tasks), len(s.Tags.Jobs), s.Tags.Tags)
 		}
 	}

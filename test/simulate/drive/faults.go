@@ -117,6 +117,12 @@ var knownFaults = []knownFault{
 	{"locks-of-now", "an opcode that goes on asks for the locks that it would need now, not for those that it held", []overlay.Edit{
 		{File: "internal/queue/machine/world.go", Old: ".WithPlacement(i, begun.Placement), begun.Locks\n", New: ".WithPlacement(i, begun.Placement), nil\n"},
 	}},
+	{"wishes-with-the-instance", "that its instance is not found drops what users want of a server", []overlay.Edit{
+		{File: "internal/server/server.go", Old: "		next.Tags = next.Tags.Missed(sight.Now, sight.Absent)\n", New: "		next.Tags = servertag.Set{}\n"},
+	}},
+	{"deleted-unseen", "a server that is to be deleted is done with when another cluster says that there is nothing to delete", []overlay.Edit{
+		{File: "internal/server/server.go", Old: "doing.Job == 0 && (sight.Proven || next.UUID == \"\"):", New: "doing.Job == 0:"},
+	}},
 	{"server-of-before", "after a write of unknown outcome a server is changed upon what it was before", []overlay.Edit{
 		{File: "internal/tagsync/tagsync.go", Old: "	if w.last.failed() { // only", New: "	if w.last.failed() {\n		w.last = nil\n	}\n	if w.last.failed() { // only"},
 	}},
