@@ -36,6 +36,10 @@ func standbysTellOfDeployments(t *testing.T, url string) {
 			{"DiffStates", []any{at{Deployment: 1}, at{Environment: "prod"}}},
 			{"EvalExpression", []any{map[string]any{"expression": "$.uid", "new": at{Environment: "prod"}, "node": "1"}}},
 			{"PreviewDeployment", []any{map[string]any{"environment": "prod"}}},
+			{"Query", []any{"environment", []string{"name", "graphs", "node_cnt", "generation"}, nil}},
+			{"Query", []any{"deployment", []string{"id", "status", "steps", "runs", "ended"}, []any{"=", "id", 1}}},
+			{"Query", []any{"task", []string{"deployment", "step", "task", "node", "state", "why", "job", "ended"}, []any{"&", []any{"=", "deployment", 1}, []any{"=", "step", 0}}}},
+			{"Query", []any{"task", []string{"task"}, nil, map[string]any{"explain": true}}},
 		} {
 			ask := func(c cluster) string {
 				var got json.RawMessage
@@ -45,12 +49,28 @@ func standbysTellOfDeployments(t *testing.T, url string) {
 			standby.saysTheSame(t, leader, "luxi", q.method, ask)
 		}
 		for _, path := range []string{"/2/environments", "/2/environments/prod", "/2/task-graphs", "/2/task-graphs/web", "/2/deployments", "/2/deployments/1",
-			"/2/deployments/1/tasks", "/2/deployments/1/tasks/1/motd", "/2/deployments/9", "/2/environments/none", "/2/query/deployment?fields=id,status"} {
+			"/2/deployments/1/tasks", "/2/deployments/1/tasks/1/motd", "/2/deployments/9", "/2/environments/none", "/2/query/deployment?fields=id,status",
+			"/2/query/environment?fields=name,generation", "/2/query/task?fields=step,task,state,why&filter=deployment+%3D%3D+1"} {
 			standby.saysTheSame(t, leader, "rapi", path, func(c cluster) string { return c.get(t, path) })
+			if ok := strings.HasPrefix(leader.get(t, path), "200 "); ok == (strings.HasSuffix(path, "/9") || strings.HasSuffix(path, "/none")) {
+				t.Errorf("%s is answered with %s", path, leader.get(t, path))
+			}
 		}
 		for _, line := range []string{"env list", "env show prod", "graph show web", "history", "status 1", "explain 1 motd 1", "logs 1 motd 1", "plan prod", "diff prod", "diff 1 prod",
 			"tasks --output=json -o deployment,node,task,state,why"} {
 			standby.saysTheSame(t, leader, "luxi", line, func(c cluster) string { return c.deploy(t, line) })
+		}
+		for _, q := range [][]any{ // watches they hand on: what is told next is the leader's to say
+			{"environment", []string{"name", "generation"}, nil, map[string]any{"watch": 0}},
+			{"deployment", []string{"id", "status"}, nil, map[string]any{"watch": 0}},
+			{"task", []string{"task", "state", "why"}, []any{"=", "deployment", 1}, map[string]any{"watch": 0}},
+		} {
+			var got, want json.RawMessage
+			standby.call(t, "Query", &got, q...)
+			leader.call(t, "Query", &want, q...)
+			if row := watchedRow.FindString(string(want)); row == "" || row != watchedRow.FindString(string(got)) {
+				t.Errorf("a watch of %ss begins with\n%s\nand the leader's with\n%s", q[0], got, want)
+			}
 		}
 		before := standby.forwarded(t, "rapi")
 		if got, want := standby.get(t, "/2/environments/prod?show-secrets=1"), leader.get(t, "/2/environments/prod?show-secrets=1"); got != want || !strings.Contains(got, "correct-horse") {
@@ -75,6 +95,9 @@ type at struct {
 
 // made is when a plan was computed that nobody stored.
 var made = regexp.MustCompile(`"created":[0-9]+`)
+
+// watchedRow is what a watch tells of rows.
+var watchedRow = regexp.MustCompile(`"events":\[\{.*\]`)
 
 // deployOnce has a deployment of an environment carried out.
 func deployOnce(t *testing.T, leader cluster) {
