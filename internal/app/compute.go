@@ -19,6 +19,7 @@ import (
 	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/api/remoteconsole"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/flavor"
 	"github.com/drover-project/drover/internal/forwarded"
 	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/identity"
@@ -67,8 +68,12 @@ func (c *controller) openServers(ctx context.Context, o Options) (err error) {
 	}
 	c.servers, err = tagsync.Open(ctx, tagsync.Config{
 		Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Format: c.format.Format, Note: c.queue.Note, Backends: c.serversOn(),
-		Policy: policy, Catalogue: server.DefaultCatalogue(), Prefix: instancePrefix, First: o.FirstServerNumber, Now: time.Now, NewUUID: c.newUUID, Log: c.log,
+		Policy: policy, Images: server.DefaultImages(), Prefix: instancePrefix, First: o.FirstServerNumber, Now: time.Now, NewUUID: c.newUUID, Log: c.log,
 	})
+	if err != nil {
+		return err
+	}
+	c.flavors, err = flavor.Open(ctx, flavor.Config{Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Note: c.queue.Note, First: server.DefaultFlavors(), NewUUID: c.newUUID, Log: c.log})
 	if err != nil {
 		return err
 	}
@@ -218,7 +223,7 @@ func (c *controller) newCompute(o Options) http.Handler {
 		Server: func(id string) *server.Server { return c.servers.Servers().Get(id) }, Instances: c.querier, Keyboards: c.keyboards, Record: c.queue.Record,
 		Count: func(outcome remoteconsole.Outcome) { c.figures.tickets.WithLabelValues(string(outcome)).Inc() }, Now: time.Now, Log: c.log,
 	})
-	servers := compute.New(compute.Config{Session: session, Keep: keep, Identity: o.Keystone, Engine: c.servers, Keys: c.keyPairs, Console: consoles.Issue, Waits: c.waits, Now: time.Now, Log: c.log})
+	servers := compute.New(compute.Config{Session: session, Keep: keep, Identity: o.Keystone, Engine: c.servers, Flavors: c.flavors, Keys: c.keyPairs, Console: consoles.Issue, Waits: c.waits, Now: time.Now, Log: c.log})
 	trust := forwarded.Trust{Scheme: computeScheme(o), Public: o.PublicURL, Proxies: o.TrustedProxies}
 	return trust.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.keystone == nil && ofIdentity(r) {

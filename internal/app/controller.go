@@ -38,6 +38,7 @@ import (
 	"github.com/drover-project/drover/internal/events"
 	"github.com/drover-project/drover/internal/events/amqp"
 	"github.com/drover-project/drover/internal/exec"
+	"github.com/drover-project/drover/internal/flavor"
 	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/identity/keystone"
 	"github.com/drover-project/drover/internal/inventory"
@@ -84,6 +85,7 @@ type controller struct {
 	accounts *identity.Service
 	servers  *tagsync.Engine
 	keyPairs *keypair.Service
+	flavors  *flavor.Service
 	// accountsAPI answers requests about accounts.
 	accountsAPI *identityapi.API
 	// keystone judges tokens in place of accounts; nil for none.

@@ -96,6 +96,7 @@ var layers = []struct {
 	{"internal/tagsync", Engine},
 	{"internal/identity", Engine},
 	{"internal/keypair", Engine},
+	{"internal/flavor", Engine},
 	{"internal/store", Engine},
 	{"internal/store/format", Core},
 	{"internal/store/groupcommit", Engine}, // what the adapters of the store share

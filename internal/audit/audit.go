@@ -42,6 +42,9 @@ const (
 	ControllerUndrain Verb = "controller.undrain"
 	ControllerForget  Verb = "controller.forget"
 	ServerMatch       Verb = "server.match"
+	FlavorAdd         Verb = "flavor.add"
+	FlavorModify      Verb = "flavor.modify"
+	FlavorRemove      Verb = "flavor.remove"
 	ConsoleType       Verb = "console.type"
 	ConsoleTake       Verb = "console.take"
 	ConsoleOpen       Verb = "console.open"
@@ -72,7 +75,9 @@ func Verbs() map[Verb]string {
 		JobPriority: "the urgency of a job was changed", JobArchive: "jobs were moved into the archive", ArchivePrune: "jobs of the archive were removed",
 		QueueDrain: "the queue was told to take no new jobs", QueueUndrain: "the queue takes jobs again",
 		WatcherPause: "watchers were told to do nothing for a time", WatcherGoOn: "watchers may go on",
-		ServerMatch:     "an operator said which instance a server is",
+		ServerMatch: "an operator said which instance a server is",
+		FlavorAdd:   "a size of servers was made", FlavorModify: "the description of a size of servers was changed, or who may choose it",
+		FlavorRemove:    "a size of servers was taken away; servers that have it keep it",
 		ConsoleType:     "somebody began to type on the serial line of an instance",
 		ConsoleTake:     "somebody took the keyboard of a serial line over from who typed there",
 		ConsoleOpen:     "the console of an instance was opened with a ticket",

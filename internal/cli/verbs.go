@@ -25,6 +25,7 @@ const looking = `
 	instance: console explain-placement info list list-fields list-tags log
 	job: explain info list list-fields wait watch
 	lock: list list-fields
+	manage flavor: list show
 	manage project: list
 	manage server-tags: list
 	manage user: list show
@@ -58,6 +59,7 @@ const changing = `
 	image: add
 	instance: activate-disks add add-tags batch-create change-group deactivate-disks grow-disk reboot remove-tags rename replace-disks start stop
 	job: archive autoarchive change-priority drain submit undrain
+	manage flavor: add grant modify remove revoke
 	manage project: add
 	manage server-tags: add delete
 	manage user: add enable grant password

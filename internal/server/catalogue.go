@@ -63,38 +63,28 @@ func (m *Image) LeastDisk() int64 {
 	return (m.File.Room + 1023) / 1024
 }
 
-// Catalogue is what users may choose from.
-type Catalogue struct {
-	Flavors []Flavor
-	Images  []Image
-}
+// Images are what servers can be made from.
+type Images []Image
 
-// DefaultCatalogue has a few sizes, and the operating system that every
-// development cluster has.
-func DefaultCatalogue() Catalogue {
-	return Catalogue{
-		Flavors: []Flavor{
-			{ID: "1", Name: "m1.tiny", RAM: 512, Disk: 1, VCPUs: 1},
-			{ID: "2", Name: "m1.small", RAM: 1024, Disk: 5, VCPUs: 1},
-			{ID: "3", Name: "m1.medium", RAM: 2048, Disk: 10, VCPUs: 2},
-			{ID: "4", Name: "m1.diskless", RAM: 128, Disk: 0, VCPUs: 1},
-		},
-		Images: []Image{{ID: "5d7d4e4c-6f4c-4c8b-9a52-0d1f6c0e5a01", Name: "noop", OS: "noop"}},
+// DefaultFlavors are the sizes that a cluster begins with.
+func DefaultFlavors() []Flavor {
+	return []Flavor{
+		{ID: "1", Name: "m1.tiny", RAM: 512, Disk: 1, VCPUs: 1},
+		{ID: "2", Name: "m1.small", RAM: 1024, Disk: 5, VCPUs: 1},
+		{ID: "3", Name: "m1.medium", RAM: 2048, Disk: 10, VCPUs: 2},
+		{ID: "4", Name: "m1.diskless", RAM: 128, Disk: 0, VCPUs: 1},
 	}
 }
 
-// Flavor finds a flavor by id.
-func (c *Catalogue) Flavor(id string) (Flavor, error) {
-	if i := slices.IndexFunc(c.Flavors, func(f Flavor) bool { return f.ID == id }); i >= 0 {
-		return c.Flavors[i], nil
-	}
-	return Flavor{}, fault.New(fault.NotFound, "Flavor %s could not be found.", fault.Clip(id, 100)).At("flavorRef")
+// DefaultImages has the operating system that every development cluster has.
+func DefaultImages() Images {
+	return Images{{ID: "5d7d4e4c-6f4c-4c8b-9a52-0d1f6c0e5a01", Name: "noop", OS: "noop"}}
 }
 
-// Image finds an image by id.
-func (c *Catalogue) Image(id string) (Image, error) {
-	if i := slices.IndexFunc(c.Images, func(m Image) bool { return m.ID == id }); i >= 0 {
-		return c.Images[i], nil
+// Find finds an image by id.
+func (all Images) Find(id string) (Image, error) {
+	if i := slices.IndexFunc(all, func(m Image) bool { return m.ID == id }); i >= 0 {
+		return all[i], nil
 	}
 	return Image{}, fault.New(fault.NotFound, "Image %s could not be found.", fault.Clip(id, 100)).At("imageRef")
 }

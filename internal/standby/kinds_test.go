@@ -48,6 +48,7 @@ var (
 		"server":                 "the same; queries of servers go to the leader",
 		"server-number":          "the same",
 		"keypair":                "the same",
+		"flavor":                 "the same",
 		"store":                  "what the store says of itself; its format is looked at (TestAFormatThatCannotBeReadIsNoPicture)",
 		"event-cursor":           "how far the leader has told of events",
 		"state-part":             "states are computed with by the leader",

@@ -8,15 +8,14 @@ import (
 	"github.com/drover-project/drover/internal/server"
 )
 
-// Catalogue returns what users may choose from now: what the engine was given, and the images of Drover's own cluster if servers may
-// be there.
-func (e *Engine) Catalogue() *server.Catalogue {
-	c := &server.Catalogue{Flavors: e.cfg.Catalogue.Flavors, Images: e.cfg.Catalogue.Images}
-	c.Images = slices.Clone(c.Images)
+// Images returns what users may make servers from now: the operating systems that the engine was given, and the images of Drover's own
+// cluster if servers may be there.
+func (e *Engine) Images() server.Images {
+	all := slices.Clone(e.cfg.Images)
 	for image := range e.Inventory().Images() {
-		c.Images = append(c.Images, offered(image))
+		all = append(all, offered(image))
 	}
-	return c
+	return all
 }
 
 // offered is an image of Drover's own cluster, as users see it. The inventory has times in nanoseconds.

@@ -25,12 +25,12 @@ func TestAFencedEngineWritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	e, err := tagsync.Open(t.Context(), tagsync.Config{Store: s, Epoch: lease.Epoch, Picture: picture.New(), Backends: map[string]tagsync.Backend{"": empty{}},
-		Policy: servertag.DefaultPolicy(), Catalogue: server.DefaultCatalogue(), Prefix: "snf-", NewUUID: testkit.NewUUID, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+		Policy: servertag.DefaultPolicy(), Images: server.DefaultImages(), Prefix: "snf-", NewUUID: testkit.NewUUID, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	e.Close() // so that nothing is done about the server
-	wish := &tagsync.Wish{Name: "web", Flavor: e.Catalogue().Flavors[0], Image: e.Catalogue().Images[0]}
+	wish := &tagsync.Wish{Name: "web", Flavor: server.DefaultFlavors()[0], Image: e.Images()[0]}
 	mine, err := e.Create(t.Context(), wish)
 	if err != nil {
 		t.Fatal(err)

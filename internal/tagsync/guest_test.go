@@ -16,7 +16,7 @@ func TestGuestsWaitForTheFormat(t *testing.T) {
 	r.start()
 	defer r.stop()
 	wish := func(net []server.Net, guest *server.Guest) error {
-		_, err := r.engine.Create(r.ctx, &tagsync.Wish{Name: "web", Flavor: r.engine.Catalogue().Flavors[3], Image: r.engine.Catalogue().Images[0], Nets: net, Guest: guest, Asked: r.asked()})
+		_, err := r.engine.Create(r.ctx, &tagsync.Wish{Name: "web", Flavor: server.DefaultFlavors()[3], Image: r.engine.Images()[0], Nets: net, Guest: guest, Asked: r.asked()})
 		return err
 	}
 	nets, guest := []server.Net{{ID: "n1"}}, &server.Guest{KeyName: "mine"}

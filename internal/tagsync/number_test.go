@@ -47,7 +47,7 @@ func TestNumbersBeginBehindTheFloor(t *testing.T) {
 				}
 			}
 			e, err := tagsync.Open(t.Context(), tagsync.Config{Store: s, Picture: picture.New(), Backends: map[string]tagsync.Backend{"": empty{}},
-				Policy: servertag.DefaultPolicy(), Catalogue: server.DefaultCatalogue(), Prefix: "snf-", First: c.first, NewUUID: testkit.NewUUID, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+				Policy: servertag.DefaultPolicy(), Images: server.DefaultImages(), Prefix: "snf-", First: c.first, NewUUID: testkit.NewUUID, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,7 +55,7 @@ func TestNumbersBeginBehindTheFloor(t *testing.T) {
 				t.Errorf("set aside is %q", aside)
 			}
 			e.Close() // so that nothing is done about the server
-			made, err := e.Create(t.Context(), &tagsync.Wish{Name: "web", Flavor: e.Catalogue().Flavors[0], Image: e.Catalogue().Images[0]})
+			made, err := e.Create(t.Context(), &tagsync.Wish{Name: "web", Flavor: server.DefaultFlavors()[0], Image: e.Images()[0]})
 			if err != nil || made.Number != c.want || made.Instance != server.InstanceName("snf-", c.want) {
 				t.Errorf("its first server is %+v, %v; want number %d", made, err, c.want)
 			}

@@ -92,8 +92,7 @@ func (r *rig) examine(id string, fix bool) *tagsync.Report {
 // createDeaf makes a server where no event tells of the end of its job.
 func (r *rig) createDeaf(tags ...string) *server.Server {
 	r.Helper()
-	catalogue := r.engine.Catalogue()
-	s, err := r.engine.Create(r.ctx, &tagsync.Wish{Name: "web", Project: "p", User: "u", Flavor: catalogue.Flavors[3], Image: catalogue.Images[0],
+	s, err := r.engine.Create(r.ctx, &tagsync.Wish{Name: "web", Project: "p", User: "u", Flavor: server.DefaultFlavors()[3], Image: r.engine.Images()[0],
 		Tags: tags, Asked: r.asked()})
 	r.check(err)
 	s = r.until(s.ID, "is submitted", func(s *server.Server) bool { return s.Doing() != nil && s.Doing().Job != 0 })

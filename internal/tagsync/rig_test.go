@@ -82,7 +82,7 @@ func (r *rig) start() {
 	var err error
 	r.engine, err = tagsync.Open(r.ctx, tagsync.Config{
 		Store: r.store, Picture: r.shown, Note: r.queue.Note, Format: r.format, Backends: backends, Policy: policy,
-		Catalogue: server.DefaultCatalogue(), Prefix: "snf-", NewUUID: testkit.NewUUID, Log: r.log,
+		Images: server.DefaultImages(), Prefix: "snf-", NewUUID: testkit.NewUUID, Log: r.log,
 		Now: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) },
 	})
 	r.check(err)
@@ -115,8 +115,7 @@ func (r *rig) asked() servertag.Asked {
 // create makes a server with tags, and waits until it is there.
 func (r *rig) create(tags ...string) *server.Server {
 	r.Helper()
-	catalogue := r.engine.Catalogue()
-	s, err := r.engine.Create(r.ctx, &tagsync.Wish{Name: "web", Project: "p", User: "u", Flavor: catalogue.Flavors[3], Image: catalogue.Images[0],
+	s, err := r.engine.Create(r.ctx, &tagsync.Wish{Name: "web", Project: "p", User: "u", Flavor: server.DefaultFlavors()[3], Image: r.engine.Images()[0],
 		NICs: 1, Tags: tags, Asked: r.asked()})
 	r.check(err)
 	return r.until(s.ID, "is active and at rest", func(s *server.Server) bool { return s.Status() == server.Active && atRest(s) })

@@ -37,8 +37,7 @@ func (r *rig) stands(name, uuid string) {
 }
 
 func (r *rig) wish(tags ...string) *tagsync.Wish {
-	catalogue := r.engine.Catalogue()
-	return &tagsync.Wish{Name: "web", Project: "p", User: "u", Flavor: catalogue.Flavors[3], Image: catalogue.Images[0], NICs: 1, Tags: tags, Asked: r.asked()}
+	return &tagsync.Wish{Name: "web", Project: "p", User: "u", Flavor: server.DefaultFlavors()[3], Image: r.engine.Images()[0], NICs: 1, Tags: tags, Asked: r.asked()}
 }
 
 // TestStrangersAreLeftAlone: an instance that has the name of a server, and that

@@ -74,9 +74,10 @@ type Config struct {
 	Format func() int
 	// Backends are the clusters by name; the one without a name is where new
 	// servers go that ask for none.
-	Backends  map[string]Backend
-	Policy    *servertag.Policy
-	Catalogue server.Catalogue
+	Backends map[string]Backend
+	Policy   *servertag.Policy
+	// Images are the operating systems that servers can be made from.
+	Images server.Images
 	// Prefix begins the names of instances, which end with the numbers of servers; First is the least
 	// number of a new one, 0 for 1.
 	Prefix  string

@@ -18,10 +18,9 @@ func putsServer(tx store.Tx) bool { return len(tx.Put) > 0 && tx.Put[0].Kind == 
 // TestAServerIsMadeThatNobodyWasToldOf: the store has it, so the next leader would make it, whenever that comes.
 func TestAServerIsMadeThatNobodyWasToldOf(t *testing.T) {
 	r := newRig(t)
-	catalogue := r.engine.Catalogue()
 	create := func(do faultstore.Effect) {
 		r.store.Inject(faultstore.Fault{Do: do, When: putsServer})
-		if s, err := r.engine.Create(r.ctx, &tagsync.Wish{Name: "web", Project: "p", User: "u", Flavor: catalogue.Flavors[3], Image: catalogue.Images[0], Asked: r.asked()}); err == nil {
+		if s, err := r.engine.Create(r.ctx, &tagsync.Wish{Name: "web", Project: "p", User: "u", Flavor: server.DefaultFlavors()[3], Image: r.engine.Images()[0], Asked: r.asked()}); err == nil {
 			t.Fatalf("it is acknowledged as %s", s.ID)
 		}
 	}
@@ -54,14 +53,13 @@ func TestAWishIsFulfilledThatNobodyWasToldOf(t *testing.T) {
 // TestAServerIsMadeWhoseUserLeft before its store had answered; a stop meanwhile does not wait for that answer.
 func TestAServerIsMadeWhoseUserLeft(t *testing.T) {
 	r := newRig(t)
-	catalogue := r.engine.Catalogue()
 	leave := func() (answer func()) {
 		gate := make(chan struct{})
 		held := r.store.Inject(faultstore.Fault{Do: faultstore.Hold, Gate: gate, When: putsServer})
 		ctx, cancel := context.WithCancel(r.ctx)
 		left := make(chan error, 1)
 		go func() {
-			_, err := r.engine.Create(ctx, &tagsync.Wish{Name: "web", Project: "p", User: "u", Flavor: catalogue.Flavors[3], Image: catalogue.Images[0], Asked: r.asked()})
+			_, err := r.engine.Create(ctx, &tagsync.Wish{Name: "web", Project: "p", User: "u", Flavor: server.DefaultFlavors()[3], Image: r.engine.Images()[0], Asked: r.asked()})
 			left <- err
 		}()
 		<-held

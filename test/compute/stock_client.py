@@ -234,6 +234,41 @@ def check_openstack_catalogue(c):
     assert [row["Zone Name"] for row in c.rows("availability", "zone", "list", "--compute")] == ["nova"]
 
 
+def check_openstack_flavors(c):
+    """Of administrators; others see what is for them, and change nothing."""
+    os.environ["OS_COMPUTE_API_VERSION"] = "2.55"
+    made = json.loads(c.alone({}, "flavor", "create", "--id", "b1", "--ram", "64", "--disk", "0", "--vcpus", "3", "--description", "for trying", "big", "-f", "json"))
+    assert (made["id"], made["ram"], made["vcpus"], made["disk"], made["description"], made["os-flavor-access:is_public"]) == ("b1", 64, 3, 0, "for trying", True), made
+    c.alone({}, "flavor", "set", "--description", "for work", "big")
+    assert json.loads(c.alone({}, "flavor", "show", "big", "-f", "json"))["description"] == "for work"
+    os.environ["OS_COMPUTE_API_VERSION"] = "2.52"
+    refused("409|already exists", c.openstack, "flavor", "create", "--ram", "64", "--disk", "0", "--vcpus", "3", "big")
+    refused("one disk", c.openstack, "flavor", "create", "--ram", "64", "--disk", "0", "--vcpus", "1", "--swap", "1", "swapping")
+    c.openstack("flavor", "create", "--ram", "64", "--disk", "0", "--vcpus", "1", "--private", "--id", "s1", "secret")
+    assert "secret" not in c.openstack("flavor", "list") and "secret" in c.openstack("flavor", "list", "--all") and "big" not in c.openstack("flavor", "list", "--private")
+    c.openstack("flavor", "set", "--project", "demo", "secret")
+    assert c.rows("flavor", "show", "secret")["access_project_ids"]
+    assert "secret" in c.openstack("flavor", "list")
+    assert [row["Name"] for row in c.rows("flavor", "list", "--limit", "2", "--marker", "1")] == ["m1.small", "m1.medium"]
+    assert [row["Name"] for row in c.rows("flavor", "list", "--min-ram", "1025")] == ["m1.medium"]
+    c.openstack("flavor", "unset", "--project", "demo", "secret")
+    assert "secret" not in c.openstack("flavor", "list")
+    c.openstack("project", "create", "lab")
+    c.openstack("user", "create", "--password", "sesame", "--project", "lab", "bob")
+    c.openstack("role", "add", "--project", "lab", "--user", "bob", "member")
+    bob = {"OS_USERNAME": "bob", "OS_PASSWORD": "sesame", "OS_PROJECT_NAME": "lab"}
+    listed = c.alone(bob, "flavor", "list")
+    assert "big" in listed and "secret" not in listed, listed
+    refused("os_compute_api:os-flavor-manage:create", c.alone, bob, "flavor", "create", "--ram", "64", "--disk", "0", "--vcpus", "1", "mine")
+    refused("os_compute_api:os-flavor-manage:delete", c.alone, bob, "flavor", "delete", "big")
+    c.openstack("server", "create", "--image", "noop", "--flavor", "big", "--network", "none", "--wait", "web1")
+    c.openstack("flavor", "delete", "big", "secret")
+    assert "big" not in c.openstack("flavor", "list", "--all")
+    assert "big" in str(c.rows("server", "show", "web1")["flavor"]), c.rows("server", "show", "web1")
+    c.openstack("user", "delete", "bob")
+    c.openstack("project", "delete", "lab")
+
+
 def check_openstack_accounts(c):
     c.openstack("project", "create", "lab")
     c.openstack("user", "create", "--password", "sesame", "--project", "lab", "bob")

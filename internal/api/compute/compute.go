@@ -31,6 +31,7 @@ import (
 
 	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/flavor"
 	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/intake"
@@ -49,8 +50,9 @@ type Config struct {
 	// Keep keeps a project from being removed until release is called.
 	Keep   func(project string) (release func(), err error)
 	Engine *tagsync.Engine
-	// Keys are the key pairs of users.
-	Keys *keypair.Service
+	// Flavors are the sizes that servers may have, and Keys the key pairs of users.
+	Flavors *flavor.Service
+	Keys    *keypair.Service
 	// Identity is where clients get tokens; empty for beside this API.
 	Identity string
 	// Console makes a ticket for a console, and returns the path that has it; see remoteconsole.Consoles.
@@ -204,7 +206,7 @@ func (r *request) answer() (result, error) {
 		return result{}, err
 	}
 	if r.account.May(rt.needs, rights.Of{}) != rights.Allowed {
-		return result{}, errForbidden
+		return result{}, rt.forbidden()
 	}
 	return rt.serve(r)
 }

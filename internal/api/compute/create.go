@@ -91,11 +91,12 @@ func (r *request) wish(c *creation) (*tagsync.Wish, error) {
 	}
 	engine := r.api.cfg.Engine
 	w := &tagsync.Wish{Name: c.Name, Project: r.session.Project.ID, User: r.session.User.ID, Metadata: c.Metadata, Asked: r.asked()}
-	var err error
-	if w.Flavor, err = engine.Catalogue().Flavor(reference(c.FlavorRef)); err != nil {
+	size, err := r.flavor(reference(c.FlavorRef))
+	if err != nil {
 		return nil, badReference(err)
 	}
-	if w.Image, err = engine.Catalogue().Image(reference(c.ImageRef)); err != nil {
+	w.Flavor = size.Flavor
+	if w.Image, err = engine.Images().Find(reference(c.ImageRef)); err != nil {
 		return nil, badReference(err)
 	}
 	if c.Zone != "" && c.Zone != anyZone {
@@ -170,12 +171,17 @@ func readCount(key string, raw json.RawMessage, otherwise int) (int, error) {
 // reference is an id that clients write as a string or as a number, or as the
 // end of a URL.
 func reference(raw json.RawMessage) string {
-	text := string(raw)
+	text := wordOf(raw)
+	return text[strings.LastIndexByte(text, '/')+1:]
+}
+
+// wordOf is what clients write as a string or as a number.
+func wordOf(raw json.RawMessage) string {
 	var s *string
 	if json.Unmarshal(raw, &s) == nil && s != nil {
-		text = *s
+		return *s
 	}
-	return text[strings.LastIndexByte(text, '/')+1:]
+	return string(raw)
 }
 
 // badReference says of what a body refers to, and is not there, that the body

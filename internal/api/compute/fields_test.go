@@ -63,12 +63,12 @@ func (f *field) latest() string {
 	return newest
 }
 
-const newest = "2.52"
+const newest = "2.55"
 
 // served reports whether a microversion that has the field is served.
 func (f *field) served() bool {
 	minor, err := strconv.Atoi(strings.TrimPrefix(f.Since, "2."))
-	return err == nil && minor <= 52
+	return err == nil && minor <= 55
 }
 
 // TestFieldsOfTheSchemas: each field of each request of Nova's is done or refused, as
@@ -90,6 +90,8 @@ func TestFieldsOfTheSchemas(t *testing.T) {
 				r.creation(f)
 			case kind == "action":
 				r.action(f)
+			case strings.HasPrefix(f.Resource, "flavor"):
+				r.ofFlavors(f)
 			default:
 				r.change(f)
 			}

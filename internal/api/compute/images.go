@@ -34,7 +34,7 @@ func (r *request) oldImages(full bool) (result, error) {
 		return result{}, errNoRoute
 	}
 	out := []any{}
-	for _, m := range r.api.cfg.Engine.Catalogue().Images {
+	for _, m := range r.api.cfg.Engine.Images() {
 		body := r.oldImageBody(m)
 		if !full {
 			body = object{"id": body["id"], "name": body["name"], "links": body["links"]}
@@ -48,7 +48,7 @@ func showOldImage(r *request) (result, error) {
 	if r.since(withoutImages) {
 		return result{}, errNoRoute
 	}
-	m, err := r.api.cfg.Engine.Catalogue().Image(r.path[0])
+	m, err := r.api.cfg.Engine.Images().Find(r.path[0])
 	return result{http.StatusOK, object{"image": r.oldImageBody(m)}}, err
 }
 
@@ -178,7 +178,7 @@ func listImages(r *request) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	images, err := imagesFor(r.api.cfg.Engine.Catalogue().Images, q)
+	images, err := imagesFor(r.api.cfg.Engine.Images(), q)
 	if err != nil {
 		return result{}, err
 	}
@@ -195,6 +195,6 @@ func listImages(r *request) (result, error) {
 }
 
 func showImage(r *request) (result, error) {
-	m, err := r.api.cfg.Engine.Catalogue().Image(r.path[0])
+	m, err := r.api.cfg.Engine.Images().Find(r.path[0])
 	return result{http.StatusOK, imageBody(m)}, err
 }

@@ -47,11 +47,19 @@ var (
 		"port": {Why: "ports cannot be made beforehand: name the network"},
 		"tag":  {Why: "interfaces have no names in the machine"},
 	}
-	bodyOfKeyPair  = intake.Object{"keypair": {Done: true, In: intake.Object{"name": done, "public_key": done, "type": done, "user_id": done}}}
-	bodyOfConsole  = intake.Object{"remote_console": {Done: true, In: intake.Object{"protocol": done, "type": done}}}
-	bodyOfMetadata = intake.Object{"metadata": done}
-	bodyOfItem     = intake.Object{"meta": done}
-	bodyOfTags     = intake.Object{"tags": done}
+	bodyOfKeyPair = intake.Object{"keypair": {Done: true, In: intake.Object{"name": done, "public_key": done, "type": done, "user_id": done}}}
+	bodyOfFlavor  = intake.Object{"flavor": {Done: true, In: intake.Object{
+		"name": done, "id": done, "ram": done, "vcpus": done, "disk": done, "os-flavor-access:is_public": done, "description": done,
+		"OS-FLV-EXT-DATA:ephemeral": {So: []string{"0", `"0"`}, Why: "a server has one disk"},
+		"swap":                      {So: []string{"0", `"0"`}, Why: "a server has one disk"},
+		"rxtx_factor":               {So: []string{"1", "1.0", `"1"`, `"1.0"`}, Why: "nothing shares out the network by flavors"},
+	}}}
+	bodyOfDescription = intake.Object{"flavor": {Done: true, In: intake.Object{"description": done}}}
+	bodyOfAccess      = intake.Object{"addTenantAccess": {Done: true, In: intake.Object{"tenant": done}}, "removeTenantAccess": {Done: true, In: intake.Object{"tenant": done}}}
+	bodyOfConsole     = intake.Object{"remote_console": {Done: true, In: intake.Object{"protocol": done, "type": done}}}
+	bodyOfMetadata    = intake.Object{"metadata": done}
+	bodyOfItem        = intake.Object{"meta": done}
+	bodyOfTags        = intake.Object{"tags": done}
 )
 
 // action is what may be asked of a server, with the arguments that it has.

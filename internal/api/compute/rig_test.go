@@ -18,8 +18,10 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/api/compute"
+	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/flavor"
 	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/keypair"
@@ -27,6 +29,7 @@ import (
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
+	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/faultstore"
 	"github.com/drover-project/drover/internal/store/sqlite"
 	"github.com/drover-project/drover/internal/tagsync"
@@ -150,10 +153,13 @@ type rig struct {
 	api      *compute.API
 	accounts *identity.Service
 	engine   *tagsync.Engine
-	store    *faultstore.Store
-	shown    *picture.Picture
-	cloud    *cloud
-	clock    struct {
+	flavors  *flavor.Service
+	// noted are the events of changes.
+	noted []audit.Event
+	store *faultstore.Store
+	shown *picture.Picture
+	cloud *cloud
+	clock struct {
 		sync.Mutex
 		ahead  time.Duration
 		stands time.Time // zero while it goes
@@ -166,9 +172,9 @@ type rig struct {
 	granted  console.Grant
 	// away: the identity service does not answer.
 	away bool
-	// token is that of a member of the project home.
-	token string
-	home  identity.Project
+	// token is that of a member of the project home, root that of an administrator, where a test has made one.
+	token, root string
+	home        identity.Project
 }
 
 func (r *rig) now() time.Time {
@@ -190,6 +196,12 @@ func (r *rig) keep(project string) (func(), error) {
 		r.kept.Add(-1)
 		release()
 	}, nil
+}
+
+// note is the log of events.
+func (r *rig) note(_ *store.Tx, e audit.Event) *audit.Event {
+	r.noted = append(r.noted, e)
+	return &e
 }
 
 func (r *rig) check(err error) {
@@ -228,7 +240,7 @@ func newRig(t *testing.T) *rig {
 		Servers: func(project string) int { return r.engine.Servers().Count(project) }})
 	r.check(err)
 	r.engine, err = tagsync.Open(t.Context(), tagsync.Config{Store: kept, Picture: r.shown, Backends: map[string]tagsync.Backend{"": r.cloud, "far": newCloud()},
-		Policy: servertag.DefaultPolicy(), Catalogue: server.DefaultCatalogue(), Prefix: "snf-", Now: r.now, NewUUID: testkit.NewUUID, Log: log})
+		Policy: servertag.DefaultPolicy(), Images: server.DefaultImages(), Prefix: "snf-", Now: r.now, NewUUID: testkit.NewUUID, Log: log})
 	r.check(err)
 	r.engine.Run()
 	t.Cleanup(func() {
@@ -237,7 +249,9 @@ func newRig(t *testing.T) *rig {
 	})
 	keys, err := keypair.Open(t.Context(), keypair.Config{Store: kept, Now: r.now, Log: log})
 	r.check(err)
-	r.api = compute.New(compute.Config{Engine: r.engine, Keys: keys, Keep: r.keep, Now: r.now, Log: log,
+	r.flavors, err = flavor.Open(t.Context(), flavor.Config{Store: kept, Picture: r.shown, Note: r.note, First: server.DefaultFlavors(), NewUUID: testkit.NewUUID, Log: log})
+	r.check(err)
+	r.api = compute.New(compute.Config{Engine: r.engine, Flavors: r.flavors, Keys: keys, Keep: r.keep, Now: r.now, Log: log,
 		Session: func(_ context.Context, token string) (*identity.Session, error) {
 			if r.away {
 				return nil, fault.New(fault.Unavailable, "the identity service cannot be reached")
@@ -288,7 +302,7 @@ func (r *rig) ask(method, path, body string, headers ...string) answer {
 	r.Helper()
 	in := httptest.NewRequestWithContext(r.Context(), method, path, strings.NewReader(body))
 	in.Header.Set("X-Auth-Token", r.token)
-	in.Header.Set("X-Openstack-Nova-Api-Version", "2.52")
+	in.Header.Set("X-Openstack-Nova-Api-Version", newest)
 	for i := 0; i < len(headers); i += 2 {
 		if in.Header.Del(headers[i]); headers[i+1] != "" {
 			in.Header.Set(headers[i], headers[i+1])
@@ -321,7 +335,7 @@ func (r *rig) settled(id string) *server.Server {
 // creationOf is a body that makes a server.
 func (r *rig) creationOf(more map[string]any) string {
 	r.Helper()
-	in := map[string]any{"name": "web1", "flavorRef": "4", "imageRef": r.engine.Catalogue().Images[0].ID, "networks": "none"}
+	in := map[string]any{"name": "web1", "flavorRef": "4", "imageRef": r.engine.Images()[0].ID, "networks": "none"}
 	maps.Copy(in, more)
 	text, err := json.Marshal(map[string]any{"server": in})
 	r.check(err)

@@ -3,7 +3,9 @@ package compute
 import (
 	"net/http"
 	"slices"
+	"strings"
 
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/rights"
 )
 
@@ -30,6 +32,22 @@ func (rt *route) matches(f flavour, segments []string) bool {
 		}
 	}
 	return true
+}
+
+// policies are Nova's names of what is for administrators, by method and path.
+var policies = map[string]string{
+	"POST flavors": "os_compute_api:os-flavor-manage:create", "PUT flavors/{}": "os_compute_api:os-flavor-manage:update",
+	"DELETE flavors/{}": "os_compute_api:os-flavor-manage:delete", "POST flavors/{}/action": "os_compute_api:os-flavor-access:add_tenant_access",
+	"GET flavors/{}/os-flavor-access": "os_compute_api:os-flavor-access",
+}
+
+// forbidden refuses the resource to an account that has not the right.
+func (rt *route) forbidden() error {
+	policy := policies[rt.method+" "+strings.Join(rt.path, "/")]
+	if policy == "" {
+		return errForbidden
+	}
+	return refused{fault.New(fault.Denied, "Policy doesn't allow %s to be performed.", policy), http.StatusForbidden}
 }
 
 var (
@@ -69,6 +87,11 @@ var routes = []route{
 	{"GET", []string{"flavors"}, rights.Look, listFlavors, both},
 	{"GET", []string{"flavors", "detail"}, rights.Look, listFlavorsInFull, both},
 	{"GET", []string{"flavors", "{}"}, rights.Look, showFlavor, both},
+	{"POST", []string{"flavors"}, rights.Administer, addFlavor, novas},
+	{"PUT", []string{"flavors", "{}"}, rights.Administer, describeFlavor, novas},
+	{"DELETE", []string{"flavors", "{}"}, rights.Administer, removeFlavor, novas},
+	{"POST", []string{"flavors", "{}", "action"}, rights.Administer, changeFlavorAccess, novas},
+	{"GET", []string{"flavors", "{}", "os-flavor-access"}, rights.Administer, showFlavorAccess, novas},
 	{"GET", []string{"flavors", "{}", "os-extra_specs"}, rights.Look, fixed("extra_specs", object{}), both},
 	{"GET", []string{"images"}, rights.Look, listOldImages, both},
 	{"GET", []string{"images", "detail"}, rights.Look, listOldImagesInFull, both},

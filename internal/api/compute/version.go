@@ -9,14 +9,14 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 )
 
-// The microversions that are served: 2.1 to 2.52.
+// The microversions that are served: 2.1 to 2.55.
 const (
 	minMinor = 1
-	maxMinor = 52
+	maxMinor = 55
 )
 
 // Newest is the newest microversion.
-const Newest = "2.52"
+const Newest = "2.55"
 
 // The microversions that change something here.
 const (
@@ -33,6 +33,7 @@ const (
 	withoutImageMeta = 39
 	withFlavor       = 47
 	withCreateTags   = 52
+	withFlavorText   = 55
 )
 
 var versionSyntax = regexp.MustCompile(`^([1-9]\d{0,4})\.([1-9]\d{0,4}|0)$`)

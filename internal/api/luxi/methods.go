@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/console"
+	"github.com/drover-project/drover/internal/flavor"
 	"github.com/drover-project/drover/internal/health"
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/queue"
@@ -37,6 +38,8 @@ type Deps struct {
 	Rollout *rollout.Engine
 	// Servers keeps the servers of the Compute API; nil where there are none.
 	Servers *tagsync.Engine
+	// Flavors are the sizes that they may have; nil where there are none.
+	Flavors *flavor.Service
 	// Accounts answers requests about the accounts of the Compute API, as an
 	// administrator's; nil where none are kept.
 	Accounts func(ctx context.Context, method, path string, body []byte) (status int, answer any)
@@ -104,7 +107,7 @@ func Asks(name string) bool {
 }
 
 // Methods are all the requests that the server understands.
-var Methods = slices.Concat(jobMethods, deployMethods, serverMethods)
+var Methods = slices.Concat(jobMethods, deployMethods, serverMethods, flavorMethods)
 
 var jobMethods = []method{
 	{"SubmitJob", 1, 2, changes, submitJob},                   // opcodes, [key]

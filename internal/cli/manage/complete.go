@@ -33,6 +33,17 @@ func completions(sh *shell.Shell) map[string]cobra.CompletionFunc {
 			}
 			return out, err
 		}),
+		"FLAVOR": func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			all, err := flavors(cmd.Context(), sh)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			var names []string
+			for _, f := range all {
+				names = append(names, f.Name)
+			}
+			return shell.Offer(names, args, typed)
+		},
 		"ROLE":   cobra.FixedCompletions([]string{"member", "reader", "admin"}, cobra.ShellCompDirectiveNoFileComp),
 		"SERVER": lists.CompleteNames(sh, "server", false),
 		"TAG": func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {

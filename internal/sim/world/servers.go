@@ -52,7 +52,7 @@ func (t *term) openServers(ctx context.Context, s store.Store, log *slog.Logger)
 		return nil
 	}
 	t.servers, err = tagsync.Open(ctx, tagsync.Config{Store: s, Epoch: t.lease.Epoch, Picture: t.shown, Backends: map[string]tagsync.Backend{"": ofCluster{w.cluster, t.life}},
-		Policy: servertag.DefaultPolicy(), Catalogue: server.DefaultCatalogue(), Prefix: serverPrefix, Now: time.Now, NewUUID: w.newUUID, Log: log})
+		Policy: servertag.DefaultPolicy(), Images: server.DefaultImages(), Prefix: serverPrefix, Now: time.Now, NewUUID: w.newUUID, Log: log})
 	if err == nil {
 		t.servers.Run()
 	}
@@ -117,11 +117,10 @@ func (u *user) midst(t *term) {
 func (u *user) create() {
 	t := u.leader()
 	u.midst(t)
-	catalogue := t.servers.Catalogue()
 	name := fmt.Sprintf("%s-%d", u.name, len(u.ids))
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
-	s, err := t.servers.Create(ctx, &tagsync.Wish{Name: name, Project: "p", User: u.name, Flavor: catalogue.Flavors[3], Image: catalogue.Images[0], Tags: []string{"made"}, Asked: u.by(t)})
+	s, err := t.servers.Create(ctx, &tagsync.Wish{Name: name, Project: "p", User: u.name, Flavor: server.DefaultFlavors()[3], Image: t.servers.Images()[0], Tags: []string{"made"}, Asked: u.by(t)})
 	if err != nil || ctx.Err() != nil || t.life.cross(plan.Told) != nil {
 		u.w.tellf(u.name, "does not know what became of server %s", name)
 		return

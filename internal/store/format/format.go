@@ -50,8 +50,8 @@ const (
 	// that say which node they wait for.
 	Mirrors = 5
 	// Guests has servers that say which networks they are in and what their machines are told at the first start (nets, guest, of a
-	// server). Programs of before that change such a server before it is made would forget that, and make another one. Key pairs, which came
-	// with it, are objects of their own, which they pass over.
+	// server). Programs of before that change such a server before it is made would forget that, and make another one. Key pairs and flavors,
+	// which came with it, are objects of their own, which they pass over.
 	Guests = 6
 )
 

@@ -99,9 +99,8 @@ var policy = servertag.DefaultPolicy()
 // creation is a server whose creation is about to be handed in, and its key.
 func (f *fixture) creation() (s *server.Server, key string) {
 	f.Helper()
-	catalogue := server.DefaultCatalogue()
 	id := testkit.NewUUID()
-	s, err := (&server.Server{ID: id, Number: 1, Instance: "snf-1", Backend: f.Name, Flavor: catalogue.Flavors[3], Image: catalogue.Images[0]}).
+	s, err := (&server.Server{ID: id, Number: 1, Instance: "snf-1", Backend: f.Name, Flavor: server.DefaultFlavors()[3], Image: server.DefaultImages()[0]}).
 		Begin(server.Create, servertag.Asked{User: "alice", Front: "compute", Time: 1})
 	f.check(err)
 	return s, "server/" + id + "/task/1"
