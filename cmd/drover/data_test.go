@@ -17,7 +17,7 @@ import (
 )
 
 // asText are the verbs that look and have no data: they compute on files, or speak to a person.
-var asText = []string{"cluster master-ping", "debug allocator", "deploy console", "deploy schema", "deploy validate", "instance log" /* which needs a machine: test/machines */, "top"}
+var asText = []string{"cluster master-ping", "debug allocator", "deploy console", "deploy schema", "deploy validate", "instance log", "server log" /* which need a machine: test/machines */, "top"}
 
 // asdata runs the commands of a file, one to a line, with --output json: asdata FILE. What
 // comes must be JSON without a time as a number, and every verb that only looks must be there.

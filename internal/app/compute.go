@@ -223,7 +223,7 @@ func (c *controller) newCompute(o Options) http.Handler {
 		Server: func(id string) *server.Server { return c.servers.Servers().Get(id) }, Instances: c.querier, Keyboards: c.keyboards, Record: c.queue.Record,
 		Count: func(outcome remoteconsole.Outcome) { c.figures.tickets.WithLabelValues(string(outcome)).Inc() }, Now: time.Now, Log: c.log,
 	})
-	servers := compute.New(compute.Config{Session: session, Keep: keep, Identity: o.Keystone, Engine: c.servers, Flavors: c.flavors, Keys: c.keyPairs, Console: consoles.Issue, Waits: c.waits, Now: time.Now, Log: c.log})
+	servers := compute.New(compute.Config{Session: session, Keep: keep, Identity: o.Keystone, Engine: c.servers, Flavors: c.flavors, Keys: c.keyPairs, Console: consoles.Issue, Printed: c.printed, Waits: c.waits, Now: time.Now, Log: c.log})
 	trust := forwarded.Trust{Scheme: computeScheme(o), Public: o.PublicURL, Proxies: o.TrustedProxies}
 	return trust.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.keystone == nil && ofIdentity(r) {
@@ -236,6 +236,12 @@ func (c *controller) newCompute(o Options) http.Handler {
 		}
 		servers.ServeHTTP(w, r)
 	}))
+}
+
+// printed is what an instance printed on its serial line last.
+func (c *controller) printed(ctx context.Context, instance string) ([]byte, error) {
+	p, err := c.querier.ReadConsole(ctx, instance, 0, 0)
+	return p.Text, err
 }
 
 // ofIdentity tells requests of the Identity API from those of the others.

@@ -33,7 +33,7 @@ const looking = `
 	node: info list list-fields list-tags orphans
 	os: diagnose info list
 	query: deployment environment event explain export fields filter group image instance job lock network node opcode parse reason server server-tag task
-	server: list show
+	server: list log show
 	server cluster: list
 	server tag: check list show
 	tag: list search

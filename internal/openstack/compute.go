@@ -225,6 +225,13 @@ func (c *Client) Act(ctx context.Context, id, action string, argument any) error
 	return err
 }
 
+// Printed is what a server printed on its serial line last: so many lines of it, or all that the cloud keeps for a number below zero.
+func (c *Client) Printed(ctx context.Context, id string, lines int) (string, error) {
+	var out struct{ Output string }
+	_, err := c.Do(ctx, http.MethodPost, compute, []string{"servers", id, "action"}, nil, object{"os-getConsoleOutput": object{"length": lines}}, &out)
+	return out.Output, err
+}
+
 // Tags lists the tags of a server.
 func (c *Client) Tags(ctx context.Context, id string) ([]string, error) {
 	var out struct{ Tags []string }

@@ -215,6 +215,13 @@ def check_openstack_keypairs(c):
     assert c.rows("keypair", "list") == []
 
 
+def check_openstack_console_log(c):
+    """Machines that are pretended print nothing."""
+    c.create("web1")
+    refused("501|not implemented", c.openstack, "console", "log", "show", "--lines", "3", "web1")
+    refused("501|not implemented", c.nova, "console-log", "web1")
+
+
 def check_sdk_creates(c):
     """As Ansible does: waits until there is an address."""
     import openstack

@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/coder/websocket"
 
+	"github.com/drover-project/drover/internal/hypervisor/kvm"
 	"github.com/drover-project/drover/internal/openstack"
 	"github.com/drover-project/drover/internal/testkit"
 )
@@ -70,5 +73,30 @@ func lookAtAServer(ctx context.Context, t *testing.T, identity, password string)
 		if err != nil || !strings.HasPrefix(string(seen), step.begins) {
 			t.Fatalf("behind %q the screen says %q, %v; want %q", step.says, seen, err, step.begins)
 		}
+	}
+}
+
+// TestWhatAServerPrinted has a user of the Compute API read what a server printed that is made of an image, in a size of the operator's, on a node that
+// is elsewhere; and read it still when the server does not run any more.
+func TestWhatAServerPrinted(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "--agents", "--compute", "127.0.0.1:0")
+	disk := filepath.Join(t.TempDir(), "tiny.raw")
+	if err := os.WriteFile(disk, kvm.TinyDisk(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.drover("image", "add", "tiny", disk)
+	s.drover("manage", "flavor", "add", "small", "--vcpus", "1", "--ram", "64", "--disk", "1")
+	s.drover("server", "create", "web1", "--flavor", "small", "--image", "tiny", "--wait")
+	s.await("snf-1", "GUEST-UP", 0)
+	if text := s.drover("server", "log", "web1"); !strings.Contains(text, "GUEST-UP") {
+		t.Errorf("it printed %q", text)
+	}
+	s.drover("server", "stop", "web1", "--wait")
+	if text := s.drover("server", "log", "web1", "--output", "json"); !strings.Contains(text, "GUEST-UP") {
+		t.Errorf("stopped, it has printed %q", text)
+	}
+	if text := s.drover("server", "log", "web1", "--lines", "1"); strings.Count(text, "\n") > 1 {
+		t.Errorf("its last line is %q", text)
 	}
 }

@@ -57,6 +57,8 @@ type Config struct {
 	Identity string
 	// Console makes a ticket for a console, and returns the path that has it; see remoteconsole.Consoles.
 	Console func(ctx context.Context, of console.Grant) (path string, err error)
+	// Printed is what an instance of Drover's own cluster, known by its UUID, printed on its serial line last. Unsupported where it has none.
+	Printed func(ctx context.Context, instance string) ([]byte, error)
 	// Waits says what a job of Drover's own cluster waits for, in a sentence; empty
 	// for nothing.
 	Waits func(ctx context.Context, id job.ID) string
@@ -390,7 +392,7 @@ func (r *request) asCyclades(err refused) (status int, text string) {
 var faultNames = map[int][2]string{
 	400: {"badRequest", "badRequest"}, 401: {"unauthorized", "unauthorized"}, 403: {"forbidden", "forbidden"}, 404: {"itemNotFound", "itemNotFound"},
 	405: {"badMethod", "notAllowed"}, 406: {"computeFault", "computeFault"}, 409: {"conflictingRequest", "conflict"}, 413: {"overLimit", "overLimit"},
-	415: {"badMediaType", "badMediaType"}, 503: {"serviceUnavailable", "serviceUnavailable"},
+	415: {"badMediaType", "badMediaType"}, 501: {"notImplemented", "notImplemented"}, 503: {"serviceUnavailable", "serviceUnavailable"},
 }
 
 func (r *request) errorBody(status int, text string) object {

@@ -3,9 +3,13 @@ package compute
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/fault"
@@ -74,6 +78,76 @@ func (a *API) still(was *identity.Session, token, project string) func(context.C
 		}
 		return err
 	}
+}
+
+// consoleOutput is the action that asks what a server printed.
+const consoleOutput = "os-getConsoleOutput"
+
+// printed tells what the machine of a server printed on its serial line last, also when it does not run any more: all that is kept, or so many
+// lines of it.
+func (r *request) printed(s *server.Server, argument json.RawMessage) (result, error) {
+	lines, err := linesOf(argument)
+	if err != nil {
+		return result{}, err
+	}
+	const text = "Unable to get console log, functionality not implemented: %w"
+	switch {
+	case s.UUID == "":
+		return result{}, fault.New(fault.WrongState, "Instance %s is not ready", s.ID)
+	case s.Backend != "":
+		return result{}, refused{fault.New(fault.Unsupported, text, errors.New("its cluster shows no consoles here")), http.StatusNotImplemented}
+	}
+	out, err := r.api.cfg.Printed(r.Context(), s.UUID)
+	switch fault.CodeOf(err) {
+	case fault.Unsupported:
+		return result{}, refused{fault.New(fault.Unsupported, text, err), http.StatusNotImplemented}
+	case fault.Environment, fault.Failed: // the node's, at the moment
+		return result{}, fault.New(fault.Unavailable, "What instance %s printed cannot be read: %w", s.ID, err)
+	}
+	return result{http.StatusOK, object{"output": lastLines(asText(out), lines)}}, err
+}
+
+// linesOf is how many lines are asked for; less than nothing for all.
+func linesOf(argument json.RawMessage) (int, error) {
+	if err := (intake.Key{Done: true, In: intake.Object{"length": done}}).Check("length", argument); err != nil {
+		return 0, err
+	}
+	var wish *struct {
+		Length json.RawMessage `json:"length"`
+	}
+	if intake.ReadOpen(argument, &wish) != nil || wish == nil || wish.Length == nil || string(wish.Length) == "null" {
+		return -1, nil
+	}
+	n, err := strconv.Atoi(wordOf(wish.Length))
+	if err != nil || n < -1 {
+		return 0, fault.New(fault.Invalid, "Invalid input for field/attribute length. Value: %s. It must be a number of lines, or -1 for all", fault.Clip(wordOf(wish.Length), 40)).At("length")
+	}
+	return n, nil
+}
+
+// asText is what a machine printed as text that a terminal may show: without what would move its cursor or change its colours.
+func asText(printed []byte) string {
+	for i := 0; i < len(printed) && i < utf8.UTFMax && !utf8.RuneStart(printed[0]); i++ {
+		printed = printed[1:] // what is kept begins within a character
+	}
+	return strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) && c != '\n' && c != '\t' {
+			return -1
+		}
+		return c
+	}, strings.ToValidUTF8(string(printed), "\uFFFD"))
+}
+
+// lastLines are the last n lines of a text; all of them for a number below zero.
+func lastLines(text string, n int) string {
+	if n < 0 {
+		return text
+	}
+	lines := strings.SplitAfter(text, "\n")
+	if lines[len(lines)-1] == "" { // behind the end of the last one
+		lines = lines[:len(lines)-1]
+	}
+	return strings.Join(lines[max(0, len(lines)-n):], "")
 }
 
 // console makes the address of a console of a server.

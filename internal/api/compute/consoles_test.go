@@ -66,6 +66,48 @@ func TestConsoles(t *testing.T) {
 	}
 }
 
+// TestWhatAServerPrinted: its users read the end of it, as text.
+func TestWhatAServerPrinted(t *testing.T) {
+	r := newRig(t)
+	s := r.create("web1")
+	path := at(nova, s) + "/action"
+	r.printed = "\x95\xbd\x1b[31mboot\x1b[0m\r\nκερνελ \xff\ta<b\r\nlogin: \x00\x07\u009b"
+	const all = "[31mboot[0m\nκερνελ \uFFFD\ta<b\nlogin: "
+	for _, c := range []struct {
+		argument, want string
+	}{
+		{`{}`, all}, {`null`, all}, {`{"length":null}`, all}, {`{"length":-1}`, all}, {`{"length":"-1"}`, all}, {`{"length":10}`, all}, {`{"length":1}`, "login: "},
+		{`{"length":"2"}`, "κερνελ \uFFFD\ta<b\nlogin: "}, {`{"length":0}`, ""},
+	} {
+		a := r.ask(http.MethodPost, path, `{"os-getConsoleOutput":`+c.argument+`}`)
+		if a.status != http.StatusOK || a.read(r)["output"] != c.want {
+			t.Errorf("%s: %d %q, want %q", c.argument, a.status, a.read(r)["output"], c.want)
+		}
+	}
+	r.printed = "one\ntwo\n"
+	if a := r.ask(http.MethodPost, path, `{"os-getConsoleOutput":{"length":1}}`); a.read(r)["output"] != "two\n" {
+		t.Errorf("the last line is %s", a.text)
+	}
+	for _, bad := range []string{`{"length":"x"}`, `{"length":-2}`, `{"length":1.5}`, `{"length":[]}`, `{"lines":1}`, `{"length":1,"length":2}`} {
+		r.explained(bad, r.ask(http.MethodPost, path, `{"os-getConsoleOutput":`+bad+`}`), http.StatusBadRequest)
+	}
+	_, other := r.join("bob", "lab", identity.Member)
+	r.explained("of another project", r.ask(http.MethodPost, path, `{"os-getConsoleOutput":{}}`, "X-Auth-Token", other), http.StatusNotFound)
+	r.explained("in Cyclades' words", r.ask(http.MethodPost, at(cyclades, s)+"/action", `{"os-getConsoleOutput":{}}`), http.StatusBadRequest)
+	for why, status := range map[error]int{
+		fault.New(fault.Unsupported, "its machine is pretended"): 501, fault.New(fault.Environment, "its node is away"): 503, fault.New(fault.Unavailable, "its node is away"): 503,
+	} {
+		r.consoles = why
+		if a := r.ask(http.MethodPost, path, `{"os-getConsoleOutput":{}}`); a.status != status || !strings.Contains(a.text, why.Error()) {
+			t.Errorf("%v: %d %s", why, a.status, a.text)
+		}
+	}
+	r.consoles = nil
+	far := r.ask(http.MethodPost, nova+"/servers", r.creationOf(map[string]any{"availability_zone": "far"})).read(r)["server"].(map[string]any)["id"].(string)
+	r.settled(far)
+	r.explained("on another cluster", r.ask(http.MethodPost, nova+"/servers/"+far+"/action", `{"os-getConsoleOutput":{}}`), http.StatusNotImplemented)
+}
+
 // TestWhoMayStill: a console that was granted is as good as the token that it was asked for with.
 func TestWhoMayStill(t *testing.T) {
 	for what, c := range map[string]struct {

@@ -274,6 +274,9 @@ func act(r *request) (result, error) {
 		if protocol, is := oldConsoles[key]; is && r.flavour == nova && !r.since(withConsoles) {
 			return r.oldConsole(s, protocol, argument)
 		}
+		if key == consoleOutput && r.flavour == nova {
+			return r.printed(s, argument)
+		}
 		a, known := actions[key]
 		if !known {
 			return result{}, fault.New(fault.Invalid, "There is no such action: %s", fault.Clip(key, 100)).

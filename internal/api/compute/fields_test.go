@@ -173,6 +173,13 @@ func (r *rig) action(f *field) {
 		r.ask(http.MethodPost, at(nova, s)+"/action", `{"os-stop":null}`)
 		r.settled(s.ID)
 	}
+	if name == "os-getConsoleOutput" {
+		r.printed = "one\ntwo\n"
+		if a := r.ask(http.MethodPost, at(nova, s)+"/action", `{"`+name+`":{"length":1}}`); a.status != http.StatusOK || a.text != `{"output":"two\n"}` {
+			r.Errorf("%d %s", a.status, a.text)
+		}
+		return
+	}
 	argument := "null"
 	if name == "reboot" {
 		argument = `{"type":"HARD"}`

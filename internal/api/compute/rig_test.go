@@ -170,6 +170,8 @@ type rig struct {
 	// consoles is why there are none, and granted the one that was asked for last.
 	consoles error
 	granted  console.Grant
+	// printed is what each machine printed.
+	printed string
 	// away: the identity service does not answer.
 	away bool
 	// token is that of a member of the project home, root that of an administrator, where a test has made one.
@@ -261,6 +263,12 @@ func newRig(t *testing.T) *rig {
 		Console: func(_ context.Context, of console.Grant) (string, error) {
 			r.granted = of
 			return "/console/" + string(of.Kind) + "/" + of.Server + "?token=of-" + of.Name, r.consoles
+		},
+		Printed: func(_ context.Context, instance string) ([]byte, error) {
+			if s := r.engine.Servers().At("", instance); s == nil {
+				return nil, fault.New(fault.NotFound, "there is no instance %s", instance)
+			}
+			return []byte(r.printed), r.consoles
 		},
 		Waits: func(context.Context, job.ID) string { return "" }})
 	r.home, r.token = r.join("alice", "home", identity.Member)

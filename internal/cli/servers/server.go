@@ -35,7 +35,7 @@ func Command(sh *shell.Shell) *cobra.Command {
 	c.Long = serverHelp
 	c.AddCommand(shell.Heeds(AsUser, serverList(sh), serverShow(sh), serverCreate(sh),
 		serverAct(sh, "start", "Start servers", "os-start", nil, "ACTIVE"), serverAct(sh, "stop", "Stop servers", "os-stop", nil, "SHUTOFF"),
-		serverReboot(sh), serverDelete(sh), serverTagCommand(sh))...)
+		serverReboot(sh), serverDelete(sh), serverLog(sh), serverTagCommand(sh))...)
 	words, options := completions(sh)
 	shell.CompleteWords(c, words)
 	completeOptions(c, options)
@@ -138,6 +138,28 @@ func serverShow(sh *shell.Shell) *cobra.Command {
 		}
 		return showServer(cmd.Context(), sh, cloud, &s)
 	}}
+}
+
+func serverLog(sh *shell.Shell) *cobra.Command {
+	lines := -1
+	cmd := &cobra.Command{Use: "log SERVER", Short: "Show what a server printed on its serial line", Args: shell.Exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+		if cmd.Flag("lines").Changed && lines < 0 {
+			return shell.Usage("--lines must not be negative")
+		}
+		cloud, s, err := findServer(cmd.Context(), sh, args[0])
+		if err != nil {
+			return err
+		}
+		text, err := cloud.Printed(cmd.Context(), s.ID, lines)
+		if err != nil {
+			return err
+		}
+		return sh.Show(map[string]any{"server": s.ID, "text": text}, func() error { return sh.Printf("%s", text) })
+	}}
+	cmd.Long = `log shows what a server printed on its serial line last: up to 64 KiB, also when it
+does not run any more. Colours and movements of the cursor are left out.`
+	cmd.Flags().IntVar(&lines, "lines", -1, "no more than so many lines, the last ones")
+	return cmd
 }
 
 // findServer logs in and finds a server.
