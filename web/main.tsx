@@ -5,6 +5,7 @@ import { address, followLinks } from "./address";
 import { Frame } from "./parts/frame";
 import { begin, type Problem, who } from "./session";
 import { connect, disconnect } from "./stream";
+import { SerialScreen } from "./console/console";
 import { AuditScreen, EventScreen } from "./audit/audit";
 import { DeploymentScreen, DeploymentsScreen } from "./deployments/deployments";
 import { InstanceScreen, InstancesScreen } from "./instances/instances";
@@ -17,12 +18,12 @@ import { RulesScreen } from "./rules/rules";
 import { ServerScreen, ServersScreen } from "./servers/servers";
 import { SignIn } from "./signin/signin";
 
-/** The screens, by the beginning of their addresses; what follows is what they are about. */
-const screens: Record<string, { all?: ComponentType; one?: ComponentType<{ id: string }> }> = {
+/** The screens, by the beginning of their addresses; what follows is what they are about, and behind that may be a part of it. */
+const screens: Record<string, { all?: ComponentType; one?: ComponentType<{ id: string }>; parts?: Record<string, ComponentType<{ id: string }>> }> = {
 	"": { all: NowScreen },
 	jobs: { all: JobsScreen, one: JobScreen },
 	nodes: { all: NodesScreen, one: NodeScreen },
-	instances: { all: InstancesScreen, one: InstanceScreen },
+	instances: { all: InstancesScreen, one: InstanceScreen, parts: { console: SerialScreen } },
 	rules: { all: RulesScreen },
 	deployments: { all: DeploymentsScreen, one: DeploymentScreen },
 	servers: { all: ServersScreen, one: ServerScreen },
@@ -34,6 +35,8 @@ function Screen() {
 	const [, first = "", ...rest] = address.value.pathname.split("/");
 	const id = decodeURIComponent(rest.join("/"));
 	const found = screens[first];
+	const Part = found?.parts?.[rest[1] ?? ""];
+	if (Part && rest.length === 2) return <Part id={decodeURIComponent(rest[0])} />;
 	if (found?.one && id !== "") return <found.one id={id} key={id} />;
 	if (found?.all && id === "") return <found.all />;
 	return <main class="message"><h1>There is no such screen</h1><p>Nothing is at <code>{address.value.pathname}</code>.</p><p><a href="/" data-in>See what happens now</a></p></main>;

@@ -219,10 +219,7 @@ func (c *controller) newCompute(o Options) http.Handler {
 	if c.keystone != nil { // which asks nobody before it removes a project
 		session, keep = c.keystone.Session, func(string) (func(), error) { return func() {}, nil }
 	}
-	consoles := remoteconsole.New(remoteconsole.Config{
-		Server: func(id string) *server.Server { return c.servers.Servers().Get(id) }, Instances: c.querier, Keyboards: c.keyboards, Record: c.queue.Record,
-		Count: func(outcome remoteconsole.Outcome) { c.figures.tickets.WithLabelValues(string(outcome)).Inc() }, Now: time.Now, Log: c.log,
-	})
+	consoles := c.newConsoles("server", remoteconsole.OfServers(func(id string) *server.Server { return c.servers.Servers().Get(id) }))
 	servers := compute.New(compute.Config{Session: session, Keep: keep, Identity: o.Keystone, Engine: c.servers, Flavors: c.flavors, Keys: c.keyPairs, Console: consoles.Issue, Printed: c.printed, Waits: c.waits, Now: time.Now, Log: c.log})
 	trust := forwarded.Trust{Scheme: computeScheme(o), Public: o.PublicURL, Proxies: o.TrustedProxies}
 	return trust.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -242,6 +239,14 @@ func (c *controller) newCompute(o Options) http.Handler {
 func (c *controller) printed(ctx context.Context, instance string) ([]byte, error) {
 	p, err := c.querier.ReadConsole(ctx, instance, 0, 0)
 	return p.Text, err
+}
+
+// newConsoles returns the consoles of machines, of which find tells.
+func (c *controller) newConsoles(thing string, find func(id string) (remoteconsole.Machine, error)) *remoteconsole.Consoles {
+	return remoteconsole.New(remoteconsole.Config{
+		Thing: thing, Find: find, Instances: c.querier, Keyboards: c.keyboards, Record: c.queue.Record,
+		Count: func(outcome remoteconsole.Outcome) { c.figures.tickets.WithLabelValues(string(outcome)).Inc() }, Now: time.Now, Log: c.log,
+	})
 }
 
 // ofIdentity tells requests of the Identity API from those of the others.

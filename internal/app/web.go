@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/api/rapi"
+	"github.com/drover-project/drover/internal/api/remoteconsole"
 	"github.com/drover-project/drover/internal/api/web"
+	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/rights"
@@ -46,7 +48,7 @@ func (s *surfaces) serveWeb(ctx context.Context, h http.Handler, log *slog.Logge
 // newWeb returns the server of the page.
 func (c *controller) newWeb(s *surfaces, o Options) *web.Server {
 	config := web.Config{Queue: c.queue, Querier: c.querier, Accounts: listedAccounts{s.users}, Health: c.clusterHealth, URL: o.WebURL, Now: time.Now, Log: o.Log,
-		Observe: c.figures.observe("web", o.Log), NewID: c.requestIDs.Next}
+		Consoles: c.newConsoles("instance", remoteconsole.OfInstances(func() *cluster.Snapshot { return c.querier.Picture.Load().Inventory })), Observe: c.figures.observe("web", o.Log), NewID: c.requestIDs.Next}
 	if s.webCert != nil {
 		config.Certificate = func() *x509.Certificate { return s.webCert.Current().Leaf }
 	}

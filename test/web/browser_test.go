@@ -83,6 +83,9 @@ func sitDown(t *testing.T, base string) *person {
 	p := &person{T: t, base: base}
 	ctx, leave := chromedp.NewContext(browser.ctx, chromedp.WithNewBrowserContext())
 	p.ctx = ctx
+	if err := chromedp.Do(ctx); err != nil { // else its tabs would be the browser's own, with the cookies of all
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		leave()
 		p.mu.Lock()

@@ -549,4 +549,24 @@ func TestPictures(t *testing.T) {
 			}
 		}
 	}
+	t.Run("consoles", func(t *testing.T) {
+		tab := sitDown(t, c.Ready.Web).tab()
+		c := machine(t, testkit.Build(t))
+		tab.base = c.Ready.Web
+		tab.open(c.link())
+		tab.open("/instances/guest1.drover.example/console")
+		tab.sitDown("OPS-40: it hangs")
+		tab.prints("login:")
+		tab.presses("root\r")
+		tab.prints("#")
+		tab.presses("uname -a; free -m; ps | grep -v '\\['; printf '\\033[32mgreen\\033[m \\033[31mred\\033[m \\033[33myellow\\033[m \\033[34mblue\\033[m\\n'\r")
+		tab.prints("yellow blue")
+		for _, size := range [][2]int64{{390, 844}, {1280, 900}, {2560, 1440}} {
+			tab.size(size[0], size[1])
+			for _, scheme := range []string{"light", "dark"} {
+				tab.colours(scheme)
+				tab.shoot(fmt.Sprintf("console-%d-%s", size[0], scheme))
+			}
+		}
+	})
 }

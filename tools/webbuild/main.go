@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -27,10 +28,16 @@ var vendored = map[string]string{
 	"preact/jsx-runtime":   "preact@11.2.0/jsx-runtime.mjs",
 	"@preact/signals":      "signals@2.11.4/signals.mjs",
 	"@preact/signals-core": "signals-core@1.14.5/signals-core.mjs",
+
+	"@xterm/xterm":               "xterm@6.0.0/xterm.mjs",
+	"@xterm/xterm/css/xterm.css": "xterm@6.0.0/xterm.css",
 }
 
-// mostScript is how large script and style may be together, compressed.
-const mostScript = 60 << 10
+// How large files may be, compressed: those together that are loaded first, and each that is loaded when somebody wants it.
+const (
+	mostFirst = 60 << 10
+	mostLater = 100 << 10
+)
 
 func main() {
 	root := flag.String("root", "../..", "directory of the repository")
@@ -47,15 +54,8 @@ func run(root string, check bool) error {
 	if err != nil {
 		return err
 	}
-	size := 0
-	for name, text := range made {
-		if strings.HasPrefix(name, "assets/") {
-			size += compressed(text)
-		}
-	}
-	fmt.Printf("webbuild: script and style take %.1f kB compressed, of %.0f\n", float64(size)/1024, float64(mostScript)/1024)
-	if size > mostScript {
-		return fmt.Errorf("script and style take %d bytes compressed, more than the %d that they may", size, mostScript)
+	if err := weigh(made); err != nil {
+		return err
 	}
 	dist := filepath.Join(root, "internal", "api", "web", "dist")
 	if check {
@@ -76,7 +76,45 @@ func run(root string, check bool) error {
 	return nil
 }
 
-// build makes all files, by their names in dist.
+// weigh says how large the files are, and refuses those that are too large.
+func weigh(made map[string][]byte) error {
+	first := 0
+	for _, name := range slices.Sorted(maps.Keys(made)) {
+		size := compressed(made[name])
+		switch {
+		case !strings.HasPrefix(name, "assets/"):
+		case atOnce(made, name):
+			first += size
+		default:
+			fmt.Printf("webbuild: %s takes %.1f kB compressed, of %.0f\n", name, float64(size)/1024, float64(mostLater)/1024)
+			if size > mostLater {
+				return fmt.Errorf("%s takes %d bytes compressed, more than the %d that it may", name, size, mostLater)
+			}
+		}
+	}
+	fmt.Printf("webbuild: what is loaded first takes %.1f kB compressed, of %.0f\n", float64(first)/1024, float64(mostFirst)/1024)
+	if first > mostFirst {
+		return fmt.Errorf("what is loaded first takes %d bytes compressed, more than the %d that it may", first, mostFirst)
+	}
+	return nil
+}
+
+// atOnce reports whether a file is loaded with the page, which names it or has a script that cannot begin without it.
+func atOnce(made map[string][]byte, name string) bool {
+	if bytes.Contains(made["index.html"], []byte("/"+name)) {
+		return true
+	}
+	for other, text := range made {
+		for _, how := range []string{`from"./`, `import"./`} {
+			if bytes.Contains(text, []byte(how+path.Base(name)+`"`)) && atOnce(made, other) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// build makes all files, by their names in dist. What a source imports when it runs is a file of its own, which is loaded then.
 func build(root string) (map[string][]byte, error) {
 	web, err := filepath.Abs(filepath.Join(root, "web"))
 	if err != nil {
@@ -87,7 +125,8 @@ func build(root string) (map[string][]byte, error) {
 		alias[name] = filepath.Join(web, "vendor", filepath.FromSlash(file))
 	}
 	result := api.Build(api.BuildOptions{
-		AbsWorkingDir: web, EntryPoints: []string{"main.tsx", "app.css"}, Outdir: filepath.Join(web, "out"), Bundle: true, Write: false, Format: api.FormatESModule,
+		AbsWorkingDir: web, EntryPoints: []string{"main.tsx", "app.css"}, Outdir: filepath.Join(web, "out"), Bundle: true, Splitting: true, Write: false,
+		EntryNames: "[name]-[hash]", ChunkNames: "[name]-[hash]", Format: api.FormatESModule,
 		Target: api.ES2022, JSX: api.JSXAutomatic, JSXImportSource: "preact", Alias: alias, Charset: api.CharsetUTF8, LegalComments: api.LegalCommentsNone,
 		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true, LogLevel: api.LogLevelWarning, TsconfigRaw: "{}",
 	})
@@ -101,10 +140,9 @@ func build(root string) (map[string][]byte, error) {
 	}
 	for _, f := range result.OutputFiles {
 		base := path.Base(filepath.ToSlash(f.Path))
-		ext := path.Ext(base)
-		name := "assets/" + strings.TrimSuffix(base, ext) + "-" + sum(f.Contents)[:10] + ext
-		made[name] = f.Contents
-		page = bytes.ReplaceAll(page, []byte("/"+base), []byte("/"+name))
+		plain, _, _ := strings.Cut(base, "-")
+		made["assets/"+base] = f.Contents
+		page = bytes.ReplaceAll(page, []byte("/"+plain+path.Ext(base)), []byte("/assets/"+base))
 	}
 	made["index.html"] = page
 	if made["licences.txt"], err = licences(web); err != nil {

@@ -2,6 +2,7 @@ import { Ago, Command, Part, Said, size, State, Wrong } from "../parts/bits";
 import { useReady } from "../parts/frame";
 import { type Column, List } from "../parts/list";
 import { Facts, JobsAbout, LastChange } from "../parts/thing";
+import { who } from "../session";
 import { useView } from "../stream";
 
 const columns: Column[] = [
@@ -28,7 +29,9 @@ export function InstanceScreen({ id }: { id: string }) {
 	if (!r) return <main class="message"><h1>There is no instance {id}</h1><p><a href="/instances" data-in>All instances</a></p></main>;
 	const node = (v: any) => <a href={"/nodes/" + v} data-in>{v}</a>;
 	return <main class="thing" data-id={id}>
-		<div class="head"><h1>{id} <State of={r.text("status")} /></h1><Command text={instance.command} quiet /></div>
+		<div class="head"><h1>{id} <State of={r.text("status")} /></h1>
+			{who.value!.change && <a class="button" href={`/instances/${encodeURIComponent(id)}/console`} data-in>Serial console</a>}
+			<Command text={instance.command} quiet /></div>
 		<div class="columns">
 			<Part title="How it is">
 				<Facts r={r} of={[["Is to be", "admin_state"], ["Its node told", "told_state"], ["Node", "pnode", node], ["Second copies", "snodes"], ["Memory", "oper_ram", size], ["Memory at most", "be/maxmem", size], ["Processors", "be/vcpus"],

@@ -11,10 +11,12 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/intake"
+	"github.com/drover-project/drover/internal/reason"
 	"github.com/drover-project/drover/internal/rights"
 	"github.com/drover-project/drover/internal/server"
 )
@@ -163,8 +165,8 @@ func (r *request) console(s *server.Server, wanted wantedConsole) (string, error
 	if is := s.Status(); is != server.Active && is != server.Rebooting {
 		return "", fault.New(fault.WrongState, "Instance %s is not ready: it is %s", s.ID, is)
 	}
-	path, err := r.api.cfg.Console(r.Context(), console.Grant{Kind: kind, Server: s.ID, User: r.session.User.ID, Project: s.Project, Name: r.session.User.Name,
-		Still: r.api.still(r.session, r.Header.Get("X-Auth-Token"), s.Project)})
+	path, err := r.api.cfg.Console(r.Context(), console.Grant{Kind: kind, Of: s.ID, User: r.session.User.ID, Project: s.Project,
+		By: audit.By{Account: reason.Account{Surface: "compute", Name: r.session.User.Name}}, Still: r.api.still(r.session, r.Header.Get("X-Auth-Token"), s.Project)})
 	switch fault.CodeOf(err) {
 	case fault.Unsupported:
 		return "", fault.New(fault.Invalid, "Unavailable console type %s: %w", wanted.Type, err).At("type")

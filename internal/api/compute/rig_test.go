@@ -262,7 +262,7 @@ func newRig(t *testing.T) *rig {
 		},
 		Console: func(_ context.Context, of console.Grant) (string, error) {
 			r.granted = of
-			return "/console/" + string(of.Kind) + "/" + of.Server + "?token=of-" + of.Name, r.consoles
+			return "/console/" + string(of.Kind) + "/" + of.Of + "?token=of-" + of.By.Account.Name, r.consoles
 		},
 		Printed: func(_ context.Context, instance string) ([]byte, error) {
 			if s := r.engine.Servers().At("", instance); s == nil {

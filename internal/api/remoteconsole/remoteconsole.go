@@ -1,14 +1,15 @@
-// Package remoteconsole shows the consoles of servers to clients that speak WebSocket (RFC 6455): the serial line and the screen of a machine, its bytes in
-// binary messages, as noVNC, websockify and nova's serial proxy have it.
+// Package remoteconsole shows the consoles of machines to clients that speak WebSocket (RFC 6455): the serial line and the screen, their bytes in
+// binary messages, as noVNC, websockify and nova's serial proxy have it. Our own page is told in text messages beside them who types (notes.go).
 //
-// Who may act on a server gets a ticket over the Compute API, as part of a URL; whoever shows it is let in.
+// Who may act on a server gets a ticket over the Compute API, as part of a URL, and who may on an instance over the page; whoever shows it is let in.
 //
 // Invariants:
-//   - A ticket opens the one console that it was made for, once and within TicketTime, while the token that it was asked for with may act on the server (TestTickets,
+//   - A ticket opens the one console that it was made for, once and within TicketTime, while who asked for it may act on the machine (TestTickets,
 //     TestWhoMayNoLonger); so it is of a console that is open. Only its hash is kept.
 //   - That a console was opened, and that a ticket was refused, is told by an event; no byte moves before that is durable (TestNothingUntold).
 //   - Messages, silence and connections of one user are bounded (TestLimits).
 //   - On a serial line one types, whatever way each came (TestOneTypes).
+//   - A page is never sent more than it can show, and told how much was left out (TestAPageThatIsSlow).
 package remoteconsole
 
 import (
@@ -29,8 +30,6 @@ import (
 	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/intake"
-	"github.com/drover-project/drover/internal/reason"
-	"github.com/drover-project/drover/internal/server"
 )
 
 // Prefix is the path below which consoles are.
@@ -45,8 +44,10 @@ type Instances interface {
 
 // Config is what consoles need.
 type Config struct {
-	// Server is the server with an id; nil if there is none.
-	Server    func(id string) *server.Server
+	// Thing is what the consoles are of, in a word that events have: a server, an instance.
+	Thing string
+	// Find is the machine of one with an id; see OfServers and OfInstances. With an error, which says why it has no console here, it is as much as is known.
+	Find      func(id string) (Machine, error)
 	Instances Instances
 	Keyboards *console.Keyboards
 	// Record makes an event durable.
@@ -60,7 +61,7 @@ type Config struct {
 	idle, every time.Duration
 }
 
-// Consoles are those of all servers. They are safe for concurrent use.
+// Consoles are those of all machines. They are safe for concurrent use.
 type Consoles struct {
 	cfg     Config
 	tickets *tickets
@@ -99,21 +100,18 @@ func New(cfg Config) *Consoles {
 // Issue makes a ticket for a console that can be had at the moment, and returns the path with it where a WebSocket finds that. Unsupported for
 // a machine that has no such console.
 func (c *Consoles) Issue(ctx context.Context, g console.Grant) (path string, err error) {
-	s := c.cfg.Server(g.Server)
-	if s == nil || s.UUID == "" {
-		return "", fault.New(fault.WrongState, "Instance %s is not ready", g.Server)
+	m, err := c.cfg.Find(g.Of)
+	if err != nil {
+		return "", err
 	}
-	if s.Backend != "" {
-		return "", fault.New(fault.Unsupported, "its cluster shows no consoles here")
-	}
-	if err := c.tryOut(ctx, g.Kind, s.UUID); err != nil {
+	if err := c.tryOut(ctx, g.Kind, m.UUID); err != nil {
 		return "", err
 	}
 	text, err := c.tickets.issue(g)
 	if err != nil {
 		return "", err
 	}
-	return Prefix + string(g.Kind) + "/" + url.PathEscape(g.Server) + "?token=" + text, nil
+	return Prefix + string(g.Kind) + "/" + url.PathEscape(g.Of) + "?token=" + text, nil
 }
 
 // tryOut looks whether there is such a console.
@@ -142,10 +140,10 @@ func (c *Consoles) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case !strings.EqualFold(r.Header.Get("Upgrade"), "websocket"):
 		w.Header().Set("Upgrade", "websocket")
-		http.Error(w, "This is the console of a server, for clients that speak WebSocket.\nThe address is good for one connection, and still is.", http.StatusUpgradeRequired)
+		http.Error(w, "This is the console of a machine, for clients that speak WebSocket.\nThe address is good for one connection, and still is.", http.StatusUpgradeRequired)
 		return
 	case !takesBytes(r.Header.Values("Sec-WebSocket-Protocol")):
-		http.Error(w, "A console has the subprotocol binary alone.", http.StatusBadRequest)
+		http.Error(w, "A console has the subprotocol binary.", http.StatusBadRequest)
 		return
 	}
 	s, status, err := c.admit(r, kind, id)
@@ -155,11 +153,12 @@ func (c *Consoles) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer c.leave(s.grant.User)
 	// A page of another origin may connect: it has the ticket, and the browser adds nothing that would let it in.
-	s.conn, err = websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{subprotocol}, InsecureSkipVerify: true})
+	s.conn, err = websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{withNotes, subprotocol}, InsecureSkipVerify: true})
 	if err != nil {
 		return // it was answered
 	}
 	s.conn.SetReadLimit(maxMessage)
+	s.notes = s.conn.Subprotocol() == withNotes
 	s.serve(r.Context(), r.URL.Query().Get("take-over") == "true")
 }
 
@@ -172,10 +171,13 @@ func consoleOf(u *url.URL) (kind console.Kind, id string, ok bool) {
 	return kind, id, err == nil && id != "" && (kind == console.Serial || kind == console.VNC)
 }
 
-// takesBytes tells whether a client takes the subprotocol, or says nothing of any.
+// takesBytes tells whether a client takes a subprotocol of bytes, or says nothing of any.
 func takesBytes(offers []string) bool {
 	for _, line := range offers {
-		if slices.ContainsFunc(strings.Split(line, ","), func(one string) bool { return strings.EqualFold(strings.TrimSpace(one), subprotocol) }) {
+		if slices.ContainsFunc(strings.Split(line, ","), func(one string) bool {
+			one = strings.TrimSpace(one)
+			return strings.EqualFold(one, subprotocol) || strings.EqualFold(one, withNotes)
+		}) {
 			return true
 		}
 	}
@@ -185,8 +187,8 @@ func takesBytes(offers []string) bool {
 // admit takes a ticket, and tells of it.
 func (c *Consoles) admit(r *http.Request, kind console.Kind, id string) (s *session, status int, err error) {
 	g, outcome := c.tickets.redeem(r.URL.Query().Get("token"), kind, id)
-	at := c.cfg.Server(id)
-	if outcome == Opened && c.may(r.Context(), g, at) != nil {
+	at, gone := c.cfg.Find(id)
+	if outcome == Opened && c.may(r.Context(), g, at, gone) != nil {
 		outcome = Foreign
 	}
 	if outcome == Opened && !c.enter(g.User) {
@@ -198,7 +200,8 @@ func (c *Consoles) admit(r *http.Request, kind console.Kind, id string) (s *sess
 		}
 	}()
 	c.cfg.Count(outcome)
-	by := audit.By{Account: reason.Account{Surface: "compute", Name: g.Name, From: from(r)}}
+	by := g.By
+	by.Account.From = from(r)
 	if outcome == Unknown {
 		c.cfg.Log.Warn("a console was asked for with no ticket that is known", "from", by.Account.From)
 		return nil, http.StatusUnauthorized, fault.New(fault.Denied, "There is no such ticket: it is over, or was made before another controller led.")
@@ -207,7 +210,7 @@ func (c *Consoles) admit(r *http.Request, kind console.Kind, id string) (s *sess
 	if outcome != Opened {
 		verb = audit.ConsoleRefuse
 	}
-	if err := c.cfg.Record(r.Context(), eventOf(verb, at, id, kind, outcome, by)); err != nil {
+	if err := c.cfg.Record(r.Context(), c.event(verb, at, id, kind, outcome, by)); err != nil {
 		return nil, http.StatusServiceUnavailable, err
 	}
 	switch outcome {
@@ -217,17 +220,17 @@ func (c *Consoles) admit(r *http.Request, kind console.Kind, id string) (s *sess
 	default:
 		return nil, http.StatusUnauthorized, fault.New(fault.Denied, "The ticket is refused: %s.", outcome)
 	}
-	return &session{consoles: c, grant: g, server: at, by: by}, 0, nil
+	return &session{consoles: c, grant: g, machine: at, by: by, shown: make(chan uint64, 1)}, 0, nil
 }
 
-// eventOf tells of a ticket that was shown.
-func eventOf(verb audit.Verb, at *server.Server, id string, kind console.Kind, outcome Outcome, by audit.By) audit.Event {
+// event tells of a ticket that was shown.
+func (c *Consoles) event(verb audit.Verb, at Machine, id string, kind console.Kind, outcome Outcome, by audit.By) audit.Event {
 	id = fault.Clip(id, 100)
 	e := audit.New(verb, id, by)
-	if at != nil {
-		e.Object, e.Name = at.UUID, at.Instance
+	if at.UUID != "" {
+		e.Object, e.Name = at.UUID, at.Name
 	}
-	after, err := json.Marshal(map[string]string{"console": string(kind), "server": id, "ticket": string(outcome)})
+	after, err := json.Marshal(map[string]string{"console": string(kind), c.cfg.Thing: id, "ticket": string(outcome)})
 	if err != nil { // texts only
 		panic(err)
 	}
@@ -235,16 +238,16 @@ func eventOf(verb audit.Verb, at *server.Server, id string, kind console.Kind, o
 	return e
 }
 
-// may refuses who may not act on a server any more, which is nil if it is gone. Where nobody can tell who may, it is as it was: at most two minutes
+// may refuses who may not act on a machine any more, or on one that is gone. Where nobody can tell who may, it is as it was: at most two minutes
 // ago they might, or they look already.
-func (c *Consoles) may(ctx context.Context, g console.Grant, at *server.Server) error {
-	if at == nil || at.Project != g.Project || at.Deleted != 0 || at.UUID == "" {
-		return fault.New(fault.Denied, "the server is not there any more")
+func (c *Consoles) may(ctx context.Context, g console.Grant, at Machine, gone error) error {
+	if gone != nil || at.Project != g.Project {
+		return fault.New(fault.Denied, "the %s is not there any more", c.cfg.Thing)
 	}
 	ctx, cancel := context.WithTimeout(ctx, mayTime)
 	defer cancel()
 	if err := g.Still(ctx); fault.Is(err, fault.Denied) {
-		return fault.New(fault.Denied, "the token that the console was asked for with is over, or may not act on the server any more")
+		return fault.New(fault.Denied, "who the console was opened for is signed in no more, or may not act on the %s", c.cfg.Thing)
 	}
 	return nil
 }

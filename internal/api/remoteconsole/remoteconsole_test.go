@@ -21,6 +21,7 @@ import (
 	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/reason"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/testkit"
 )
@@ -58,7 +59,7 @@ func newRig(t *testing.T, change func(*Config)) *rig {
 		return r.lost
 	}
 	cfg := Config{
-		Server: func(id string) *server.Server {
+		Thing: "server", Find: OfServers(func(id string) *server.Server {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			if at := r.at; at.ID == id {
@@ -68,7 +69,7 @@ func newRig(t *testing.T, change func(*Config)) *rig {
 				return &server.Server{ID: "s2", UUID: "u2", Instance: "snf-2", Project: "home"}
 			}
 			return nil
-		},
+		}),
 		Instances: r, Keyboards: console.NewKeyboards(r.now, record), Record: record, Now: r.now,
 		Count: func(o Outcome) {
 			r.mu.Lock()
@@ -140,7 +141,7 @@ func (r *rig) timesAsked() int {
 // issue makes a ticket of alice's.
 func (r *rig) issue(kind console.Kind) string {
 	r.Helper()
-	path, err := r.Issue(r.Context(), console.Grant{Kind: kind, Server: "s1", User: "a", Project: "home", Name: "alice", Still: r.asked})
+	path, err := r.Issue(r.Context(), console.Grant{Kind: kind, Of: "s1", User: "a", Project: "home", By: audit.By{Account: reason.Account{Surface: "compute", Name: "alice"}}, Still: r.asked})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -149,8 +150,12 @@ func (r *rig) issue(kind console.Kind) string {
 
 // dial opens a console as a client does that wants bytes.
 func (r *rig) dial(path string) (c *client, status int, err error) {
+	return r.dialAs(path, "binary", "base64")
+}
+
+func (r *rig) dialAs(path string, subprotocols ...string) (c *client, status int, err error) {
 	conn, answer, err := websocket.Dial(r.Context(), "ws"+strings.TrimPrefix(r.url, "http")+path, &websocket.DialOptions{
-		Subprotocols: []string{"binary", "base64"}, HTTPHeader: http.Header{"Origin": {"https://elsewhere.example"}},
+		Subprotocols: subprotocols, HTTPHeader: http.Header{"Origin": {"https://elsewhere.example"}},
 	})
 	if err == nil {
 		r.Cleanup(func() { _ = conn.CloseNow() })
@@ -371,11 +376,11 @@ func TestLimits(t *testing.T) {
 	}
 	var err error
 	for range mostOfUser {
-		if _, err = r.Issue(t.Context(), console.Grant{Kind: console.Serial, Server: "s1", User: "b", Project: "home"}); err != nil {
+		if _, err = r.Issue(t.Context(), console.Grant{Kind: console.Serial, Of: "s1", User: "b", Project: "home"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err = r.Issue(t.Context(), console.Grant{Kind: console.Serial, Server: "s1", User: "b", Project: "home"}); !fault.Is(err, fault.Busy) {
+	if _, err = r.Issue(t.Context(), console.Grant{Kind: console.Serial, Of: "s1", User: "b", Project: "home"}); !fault.Is(err, fault.Busy) {
 		t.Errorf("too many tickets: %v", err)
 	}
 }
@@ -406,7 +411,7 @@ func TestNoConsole(t *testing.T) {
 	r := newRig(t, nil)
 	for what, change := range map[string]func(){"no server": func() { r.at.ID = "" }, "no instance": func() { r.at.ID, r.at.UUID = "s1", "" }, "another cluster": func() { r.at.UUID, r.at.Backend = "u1", "far" }, "no line": func() { r.at.UUID, r.at.Backend = "u2", "" }} {
 		r.set(change)
-		if path, err := r.Issue(t.Context(), console.Grant{Kind: console.Serial, Server: "s1"}); err == nil {
+		if path, err := r.Issue(t.Context(), console.Grant{Kind: console.Serial, Of: "s1"}); err == nil {
 			t.Errorf("%s: %s", what, path)
 		}
 		r.set(func() { r.at = server.Server{ID: "s1", UUID: "u1", Project: "home"} })

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"sync/atomic"
@@ -16,16 +15,21 @@ import (
 	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/fault"
-	"github.com/drover-project/drover/internal/server"
 )
 
 // session is one connection to a console.
 type session struct {
 	consoles *Consoles
 	grant    console.Grant
-	server   *server.Server
+	machine  Machine
 	by       audit.By
 	conn     *websocket.Conn
+	// notes: the client is told in messages of their own what its person is to know.
+	notes bool
+	// shown has how many bytes such a client has shown last, of those that it was sent.
+	shown chan uint64
+	// known is the last such number that the serial line has taken note of.
+	known uint64
 	// moved is when something came or went last, in nanoseconds since the epoch.
 	moved atomic.Int64
 }
@@ -50,7 +54,7 @@ func (s *session) serve(ctx context.Context, takeOver bool) {
 	}
 	status, why := farewell(err)
 	_ = s.conn.Close(status, why) // to a client that may be gone
-	s.consoles.cfg.Log.Debug("a console was left", "server", s.grant.Server, "console", s.grant.Kind, "user", s.grant.Name, "why", err)
+	s.consoles.cfg.Log.Debug("a console was left", "of", s.grant.Of, "console", s.grant.Kind, "user", s.by.Account.Name, "why", err)
 }
 
 // farewell is what a client is told at the end. A reason of a WebSocket has 123 bytes at most.
@@ -80,7 +84,8 @@ func (s *session) watch(ctx context.Context) error {
 		if c.cfg.Now().Sub(time.Unix(0, s.moved.Load())) > c.cfg.idle {
 			return errIdle
 		}
-		if err := c.may(ctx, s.grant, c.cfg.Server(s.grant.Server)); err != nil {
+		at, gone := c.cfg.Find(s.grant.Of)
+		if err := c.may(ctx, s.grant, at, gone); err != nil {
 			return err
 		}
 		limit, cancel := context.WithTimeout(ctx, sendTime)
@@ -100,17 +105,20 @@ func (s *session) receive() (kind websocket.MessageType, message []byte, err err
 	return kind, message, err
 }
 
-// send sends bytes to the client, who may take a time for them, whatever ends meanwhile.
-func (s *session) send(text []byte) error {
+// send sends bytes of the console to the client.
+func (s *session) send(text []byte) error { return s.write(websocket.MessageBinary, text) }
+
+// write sends a message to the client, who may take a time for it, whatever ends meanwhile.
+func (s *session) write(kind websocket.MessageType, message []byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), sendTime)
 	defer cancel()
 	s.touch()
-	return s.conn.Write(ctx, websocket.MessageBinary, text)
+	return s.conn.Write(ctx, kind, message)
 }
 
 // screen moves the bytes of a screen.
 func (s *session) screen(ctx context.Context) error {
-	screen, err := s.consoles.cfg.Instances.OpenScreen(ctx, s.server.UUID)
+	screen, err := s.consoles.cfg.Instances.OpenScreen(ctx, s.machine.UUID)
 	if err != nil {
 		return err
 	}
@@ -152,13 +160,13 @@ func (s *session) screen(ctx context.Context) error {
 // lookFor is how long one look waits for what is printed.
 const lookFor = 20 * time.Second
 
-// serial moves the bytes of a serial line. What the person is to know stands between them, in brackets.
+// serial moves the bytes of a serial line, and tells the person what they are to know.
 func (s *session) serial(ctx context.Context, takeOver bool) error {
-	cfg, uuid := &s.consoles.cfg, s.server.UUID
+	cfg, uuid := &s.consoles.cfg, s.machine.UUID
 	who := console.Sitting{ID: rand.Text(), By: s.by}
 	defer cfg.Keyboards.Leave(uuid, who)
 	if takeOver {
-		if err := cfg.Keyboards.Type(ctx, uuid, s.server.Instance, who, true); err != nil {
+		if err := cfg.Keyboards.Type(ctx, uuid, s.machine.Name, who, true); err != nil {
 			return err
 		}
 	}
@@ -166,6 +174,7 @@ func (s *session) serial(ctx context.Context, takeOver bool) error {
 	defer end(nil)
 	go func() { end(s.keys(ctx, who)) }()
 	var seen console.Turn
+	var sent uint64
 	for at := uint64(0); ; {
 		piece, turn, err := cfg.Keyboards.Look(ctx, uuid, who, seen.Number, at, func(ctx context.Context, wait bool) (console.Piece, error) {
 			if wait {
@@ -173,11 +182,18 @@ func (s *session) serial(ctx context.Context, takeOver bool) error {
 			}
 			return cfg.Instances.ReadConsole(ctx, uuid, at, 0)
 		})
+		if err == nil && piece.From > at && at > 0 {
+			err = s.note(note{LeftOut: piece.From - at})
+		}
 		if err == nil && len(piece.Text) > 0 {
 			err = s.send(piece.Text)
+			sent += uint64(len(piece.Text))
 		}
-		if text := told(seen, turn); err == nil && text != "" {
-			err = s.note(text)
+		if err == nil && seen.Number != turn.Number {
+			err = s.note(note{Turn: &turn, was: seen})
+		}
+		if err == nil {
+			err = s.catchUp(ctx, sent)
 		}
 		if cause := context.Cause(ctx); cause != nil {
 			return cause
@@ -189,46 +205,44 @@ func (s *session) serial(ctx context.Context, takeOver bool) error {
 	}
 }
 
-// note tells the person something.
-func (s *session) note(text string) error {
-	return s.send(fmt.Appendf(nil, "\r\n[%s]\r\n", text))
-}
-
-// told is what somebody is told who sees a turn behind another one; empty if that is nothing.
-func told(was, is console.Turn) string {
-	switch taken := is.Who != "" && !is.Yours; {
-	case was.Number == is.Number:
-		return ""
-	case taken && was.Yours:
-		return is.Who + " has taken the keyboard over, and you look"
-	case taken:
-		return is.Who + " types since " + is.Since.UTC().Format(time.TimeOnly) + " UTC, and you look; a new address with &take-over=true takes the keyboard over"
-	case is.Who == "" && was.Who != "" && !was.Yours:
-		return was.Who + " has left the keyboard: you may type"
-	}
-	return ""
-}
-
 // keys sends what is typed to the machine, and tells of keys that nobody took.
 func (s *session) keys(ctx context.Context, who console.Sitting) error {
-	cfg := &s.consoles.cfg
 	for {
-		_, message, err := s.receive()
+		kind, message, err := s.receive()
 		if err != nil {
 			return err
 		}
-		for keys := range slices.Chunk(message, agent.MaxKeys) {
-			err := cfg.Keyboards.Type(ctx, s.server.UUID, s.server.Instance, who, false)
-			if err == nil {
-				err = cfg.Instances.TypeConsole(ctx, s.server.UUID, keys)
-			}
-			if err == nil {
-				continue
-			}
-			if err := s.note(err.Error()); err != nil {
+		take := false
+		if s.notes && kind == websocket.MessageText {
+			if take, err = s.heard(message); err != nil {
 				return err
 			}
-			break
+			if !take {
+				continue
+			}
+			message = nil
+		}
+		if err := s.press(ctx, who, message, take); err != nil {
+			if err := s.note(note{Refused: err.Error()}); err != nil {
+				return err
+			}
 		}
 	}
+}
+
+// press types, or has somebody take the keyboard over.
+func (s *session) press(ctx context.Context, who console.Sitting, all []byte, take bool) error {
+	cfg := &s.consoles.cfg
+	if take {
+		return cfg.Keyboards.Type(ctx, s.machine.UUID, s.machine.Name, who, true)
+	}
+	for keys := range slices.Chunk(all, agent.MaxKeys) {
+		if err := cfg.Keyboards.Type(ctx, s.machine.UUID, s.machine.Name, who, false); err != nil {
+			return err
+		}
+		if err := cfg.Instances.TypeConsole(ctx, s.machine.UUID, keys); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -29,7 +29,7 @@ const (
 	Opened  Outcome = "opened"
 	Used    Outcome = "used"
 	Expired Outcome = "expired"
-	// Foreign is a ticket for another console, or of somebody who may not act on the server any more.
+	// Foreign is a ticket for another console, or of somebody who may not act on the machine any more.
 	Foreign Outcome = "foreign"
 	// Crowded is one whose user has as many consoles open as there may be.
 	Crowded Outcome = "crowded"
@@ -45,11 +45,11 @@ type ticket struct {
 }
 
 // shown decides what becomes of a ticket that is shown for a console.
-func (t *ticket) shown(now time.Time, kind console.Kind, server string) Outcome {
+func (t *ticket) shown(now time.Time, kind console.Kind, id string) Outcome {
 	switch {
 	case t == nil:
 		return Unknown
-	case t.Kind != kind || t.Server != server:
+	case t.Kind != kind || t.Of != id:
 		return Foreign
 	case t.used:
 		return Used
@@ -92,11 +92,11 @@ func (t *tickets) issue(g console.Grant) (text string, err error) {
 }
 
 // redeem takes a ticket that is shown for a console. What it was for is told where it was one, whatever comes of it.
-func (t *tickets) redeem(text string, kind console.Kind, server string) (console.Grant, Outcome) {
+func (t *tickets) redeem(text string, kind console.Kind, id string) (console.Grant, Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	one := t.byHash[sha256.Sum256([]byte(text))]
-	outcome := one.shown(t.now(), kind, server)
+	outcome := one.shown(t.now(), kind, id)
 	if one == nil {
 		return console.Grant{}, outcome
 	}

@@ -40,6 +40,8 @@ var requests = []request{
 	{"GET", "/api/explain", rights.Look, explainQuery},
 	{"GET", "/api/query.csv", rights.Look, csvOf},
 	{"GET", "/api/deployments/{id}/plan", rights.Look, planOf},
+	{"POST", "/api/instances/{id}/console", rights.Change, issueTicket},
+	{"GET", consoles + "{kind}/{id}", rights.Change, openConsole},
 	{"POST", "/api/jobs/cancel/preview", rights.Change, previewCancel},
 	{"POST", "/api/jobs/cancel", rights.Change, cancelMany},
 	{"POST", "/api/jobs/{id}/cancel", rights.Change, cancelJob},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/health"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/opcode"
@@ -78,15 +79,36 @@ type rig struct {
 	http   *httptest.Server
 	people *people
 	clock  *clock
+	// seats are the consoles, as the page reaches them.
+	seats *seats
+}
+
+// seats are consoles that let in whoever has the last ticket, if that is still good.
+type seats struct {
+	last console.Grant
+	lost error
+}
+
+func (s *seats) Issue(_ context.Context, g console.Grant) (string, error) {
+	s.last = g
+	return "/console/" + string(g.Kind) + "/" + g.Of + "?token=x", s.lost
+}
+
+func (s *seats) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.last.Still == nil {
+		w.WriteHeader(http.StatusNotFound)
+	} else if err := s.last.Still(r.Context()); err != nil {
+		http.Error(w, err.Error(), http.StatusUnauthorized)
+	}
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{T: t, c: controller.New(t, controller.Options{}), people: &people{all: map[string][2]string{}}, clock: &clock{now: time.Now()}}
+	r := &rig{T: t, c: controller.New(t, controller.Options{}), people: &people{all: map[string][2]string{}}, clock: &clock{now: time.Now()}, seats: &seats{}}
 	r.people.set("ada", "secret", "read,write")
 	r.people.set("bo", "secret", "read")
 	r.people.set("cy", "secret", "")
-	r.web = New(Config{Queue: r.c.Queue, Querier: r.c.Querier, Accounts: r.people, Now: r.clock.Now, Log: slog.New(slog.DiscardHandler), beat: 50 * time.Millisecond,
+	r.web = New(Config{Queue: r.c.Queue, Querier: r.c.Querier, Accounts: r.people, Now: r.clock.Now, Log: slog.New(slog.DiscardHandler), beat: 50 * time.Millisecond, Consoles: r.seats,
 		Health: func(context.Context) health.Report {
 			return health.Report{Well: true, Lines: []health.Line{{State: health.OK, Part: "store", What: "works"}}}
 		}})

@@ -11,6 +11,7 @@
 //     in ours, and ours in no other (TestHeaders).
 //   - Of what lets somebody in, a session or a link, only hashes are kept; a link signs in once (TestLinks).
 //   - What is done here carries the account, "drover-web" and the reason that was typed; without one nothing is done (TestWhatIsDoneSaysWhy).
+//   - A console is opened with a ticket, once, by the session that asked for it, and ends with that (TestConsoles).
 //   - A tab that does not read, or asks for too much, holds up nobody else and no memory: it gets the newest state when it reads again (TestATabThatDoesNotRead).
 package web
 
@@ -51,13 +52,15 @@ type Config struct {
 	Accounts Accounts
 	// Health says how the cluster is.
 	Health func(context.Context) health.Report
+	// Consoles are those of instances.
+	Consoles Consoles
 	// URL is the address that people use, where that is not the listener's: behind a proxy. Nil for none.
 	URL *url.URL
 	// Certificate is the one that is shown, whose names are ours; nil where it is plain HTTP, on loopback.
 	Certificate func() *x509.Certificate
 	Now         func() time.Time
 	Log         *slog.Logger
-	// Observe is told of each request that was answered but of streams: its context, method and path, the status, and how long it took.
+	// Observe is told of each request that was answered but of streams and consoles: its context, method and path, the status, and how long it took.
 	Observe func(ctx context.Context, what, outcome string, took time.Duration)
 	// NewID gives an id to each request.
 	NewID func() string
@@ -123,7 +126,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 			refuse(out, fault.New(fault.Internal, "internal error: %v", p))
 		}
-		if s.cfg.Observe != nil && r.URL.Path != streamPath {
+		if s.cfg.Observe != nil && !lasts(r) {
 			s.cfg.Observe(r.Context(), r.Method+" "+fault.Clip(r.URL.Path, 200), strconv.Itoa(out.status), time.Since(begun))
 		}
 	}()
@@ -137,6 +140,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.mux.ServeHTTP(out, r)
+}
+
+// lasts tells whether a request is for as long as somebody looks.
+func lasts(r *http.Request) bool {
+	return r.URL.Path == streamPath || strings.HasPrefix(r.URL.Path, consoles)
 }
 
 // policy lets the page load what it came with and nothing else: no script or style within the page, no text that becomes a script.
