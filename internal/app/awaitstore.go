@@ -64,7 +64,7 @@ func (r *room) await(ctx context.Context, why error) error {
 	if err != nil {
 		return err
 	}
-	l, err := gateOf(gate.RAPI, r.o).Listen(ctx, r.o.RAPI)
+	l, err := listen(ctx, gate.RAPI, r.o.RAPI, r.o)
 	if err != nil {
 		return fault.New(fault.Environment, "cannot listen for RAPI: %w", err).WithHint("choose another address with --rapi; port 0 picks a free one")
 	}

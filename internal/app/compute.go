@@ -167,7 +167,7 @@ func (s *surfaces) listenCompute(ctx context.Context, o Options) (err error) {
 	if o.Compute == "" {
 		return nil
 	}
-	if s.computeListener, err = gateOf(gate.Compute, o).Listen(ctx, o.Compute); err != nil {
+	if s.computeListener, err = listen(ctx, gate.Compute, o.Compute, o); err != nil {
 		return fault.New(fault.Environment, "cannot listen for the Compute API: %w", err).WithHint("choose another address with --compute; port 0 picks a free one")
 	}
 	if o.ComputeTLS {

@@ -30,7 +30,6 @@ import (
 	"github.com/drover-project/drover/internal/agent/effect"
 	identityapi "github.com/drover-project/drover/internal/api/identity"
 	"github.com/drover-project/drover/internal/api/luxi"
-	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/api/web"
 	"github.com/drover-project/drover/internal/backend/ganeti"
 	"github.com/drover-project/drover/internal/cluster"
@@ -90,10 +89,11 @@ type controller struct {
 	accountsAPI *identityapi.API
 	// keystone judges tokens in place of accounts; nil for none.
 	keystone *keystone.Keystone
-	rapi     *rapi.Server
+	rapi     http.Handler
 	luxi     *luxi.Server
 	compute  http.Handler
 	web      *web.Server
+	page     http.Handler // that, behind proxies
 	// doorOpens is done when agents are taken in.
 	doorOpens sync.Once
 	// shutAgents ends the links of agents; nil where none are taken in.

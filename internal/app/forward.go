@@ -289,12 +289,12 @@ func (c *controller) serve(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	defer answered()
-	var h http.Handler = c.rapi
+	h := c.rapi
 	switch r.Header.Get(headerSurface) {
 	case surfaceCompute:
 		h = c.compute
 	case surfaceWeb:
-		h = c.web
+		h = c.page
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 // say that they take an answer which may be older.
 type reader struct {
 	picture *picture.Picture
-	rapi    *rapi.Server
+	rapi    http.Handler
 	luxi    *luxi.Server
 }
 
@@ -94,9 +95,9 @@ func (g *group) newReader(f *standby.Follower, o Options, s *surfaces) (*reader,
 	querier := &live.Querier{Stored: f.Stored(), Picture: f.Picture(), Deployments: deployments, Store: g.m.store, Runtime: ofProgram(), Log: o.Log}
 	return &reader{
 		picture: f.Picture(),
-		rapi: rapi.New(rapi.Config{Querier: querier, Users: s.users, RequireAuthentication: o.RequireAuthentication, Now: time.Now, Log: o.Log,
+		rapi: behindProxies(o, rapi.New(rapi.Config{Querier: querier, Users: s.users, RequireAuthentication: o.RequireAuthentication, Now: time.Now, Log: o.Log,
 			Leader: g.leader.proxy, Current: g.lessee.Covers,
-			Observe: g.m.figures.observeStandby("rapi", o.Log), NewID: g.m.requestIDs.Next}),
+			Observe: g.m.figures.observeStandby("rapi", o.Log), NewID: g.m.requestIDs.Next})),
 		luxi: luxi.New(luxi.Deps{Querier: querier, Current: g.lessee.Covers, Log: o.Log,
 			Observe: g.m.figures.observeStandby("luxi", o.Log), NewID: g.m.requestIDs.Next}),
 	}, nil

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/daemon"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/forwarded"
 	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/nodedriver"
 	"github.com/drover-project/drover/internal/store"
@@ -112,6 +115,8 @@ type Options struct {
 	// TrustedProxies.
 	PublicURL      string
 	TrustedProxies []netip.Prefix
+	// ProxyProtocol are the keys of the surfaces that TrustedProxies alone connect to, which tell by the PROXY protocol for whom.
+	ProxyProtocol []string
 	// Functions is the directory of the operator's own functions for expressions of
 	// tasks; empty for none.
 	Functions string
@@ -353,10 +358,12 @@ func (m *member) parts(c *controller, o Options, s *surfaces) []func(context.Con
 		all = append(all, func(ctx context.Context) error { return c.keepAgents(ctx, s, o) })
 	}
 	return append(all,
-		func(ctx context.Context) error { return c.rapi.Serve(ctx, s.rapiListener, s.cert) },
+		func(ctx context.Context) error {
+			return rapi.ServeHandler(ctx, gate.RAPI, s.rapiListener, s.cert, c.rapi, o.Log)
+		},
 		func(ctx context.Context) error { return c.luxi.Serve(ctx, s.luxiListener) },
 		func(ctx context.Context) error { return s.serveCompute(ctx, c.compute, o.Log) },
-		func(ctx context.Context) error { return s.serveWeb(ctx, c.web, o.Log) },
+		func(ctx context.Context) error { return s.serveWeb(ctx, c.page, o.Log) },
 		func(ctx context.Context) error { return m.serveAgents(ctx, s) },
 		func(ctx context.Context) error { return s.ganeti.serve(ctx) },
 	)
@@ -387,6 +394,21 @@ type surfaces struct {
 
 	monitors      *monitors
 	serveMonitors func(context.Context) error
+}
+
+// listen opens a listener of a surface: for everybody, or for the proxies before it.
+func listen(ctx context.Context, s gate.Surface, address string, o Options) (*gate.Listener, error) {
+	l, err := gateOf(s, o).Listen(ctx, address)
+	if err == nil && slices.Contains(o.ProxyProtocol, s.Key) {
+		l.Behind(o.TrustedProxies)
+	}
+	return l, err
+}
+
+// behindProxies has requests come from whom trusted proxies say that they are.
+func behindProxies(o Options, h http.Handler) http.Handler {
+	trust := forwarded.Trust{Scheme: "https", Proxies: o.TrustedProxies}
+	return trust.Handler(h)
 }
 
 // gateOf is the gate of a surface.
@@ -420,7 +442,7 @@ func openSurfaces(ctx context.Context, o Options) (s *surfaces, err error) {
 	if s.cert, err = openCertificate(o); err != nil {
 		return s, err
 	}
-	if s.rapiListener, err = gateOf(gate.RAPI, o).Listen(ctx, o.RAPI); err != nil {
+	if s.rapiListener, err = listen(ctx, gate.RAPI, o.RAPI, o); err != nil {
 		return s, fault.New(fault.Environment, "cannot listen for RAPI: %w", err).WithHint("choose another address with --rapi; port 0 picks a free one")
 	}
 	s.ready.RAPI = "https://" + s.rapiListener.Addr().String()
@@ -441,11 +463,12 @@ func openSurfaces(ctx context.Context, o Options) (s *surfaces, err error) {
 
 // serveOn prepares the interfaces to serve what a controller has.
 func (c *controller) serveOn(ctx context.Context, s *surfaces, o Options) error {
-	c.rapi = rapi.New(rapi.Config{Queue: c.queue, Querier: c.querier, Rollout: c.rollout, Servers: c.servers, Format: c.format.Format, Users: s.users,
+	c.rapi = behindProxies(o, rapi.New(rapi.Config{Queue: c.queue, Querier: c.querier, Rollout: c.rollout, Servers: c.servers, Format: c.format.Format, Users: s.users,
 		RequireAuthentication: o.RequireAuthentication, Now: time.Now, Log: o.Log,
-		Beside: c.pages(), Observe: c.figures.observe("rapi", o.Log), NewID: c.requestIDs.Next})
+		Beside: c.pages(), Observe: c.figures.observe("rapi", o.Log), NewID: c.requestIDs.Next}))
 	c.accountsAPI = c.newIdentity()
 	c.web = c.newWeb(s, o)
+	c.page = behindProxies(o, c.web)
 	c.luxi = c.newLUXI(s, o)
 	c.compute = c.newCompute(o)
 	if err := c.openAccounts(ctx, s, o); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/drover-project/drover/internal/daemon"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/forwarded"
+	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/nodedriver"
 )
 
@@ -49,6 +50,7 @@ type settings struct {
 	WebURL                string           `toml:"web-url"`
 	PublicURL             string           `toml:"public-url"`
 	TrustedProxies        string           `toml:"trusted-proxies"`
+	ProxyProtocol         string           `toml:"proxy-protocol"`
 	Keystone              string           `toml:"keystone"`
 	KeystoneCA            string           `toml:"keystone-ca"`
 	Events                string           `toml:"events"`
@@ -113,6 +115,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.WebURL, "web-url", s.WebURL, "URL under which people reach the page, behind a proxy or a name (default: the address)")
 	f.StringVar(&s.PublicURL, "public-url", s.PublicURL, "URL under which clients reach that, behind a proxy (default: what requests say)")
 	f.StringVar(&s.TrustedProxies, "trusted-proxies", s.TrustedProxies, "addresses and networks, separated by commas, of proxies whose headers Forwarded or X-Forwarded-* are believed (default: none)")
+	f.StringVar(&s.ProxyProtocol, "proxy-protocol", s.ProxyProtocol, "surfaces, separated by commas, that trusted proxies alone connect to, which tell by the PROXY protocol for whom: "+strings.Join(keys(gate.Proxied()), ", ")+" (default: none)")
 	f.StringVar(&s.Keystone, "keystone", s.Keystone, "URL, with /v3, of the identity service whose tokens the Compute API takes (default: accounts of its own)")
 	f.StringVar(&s.KeystoneCA, "keystone-ca", s.KeystoneCA, "PEM file with who vouches for its certificate (default: those that the machine trusts)")
 	f.StringVar(&s.Events, "events", s.Events, "URL of a RabbitMQ broker that is told how opcodes ended (default: only this process is)")
@@ -150,6 +153,7 @@ func (s *settings) offer(cmd *cobra.Command) {
 func (s *settings) options() Options {
 	public, _ := forwarded.ParsePublic(s.PublicURL)        // checked, or not given
 	proxies, _ := forwarded.ParseProxies(s.TrustedProxies) // checked
+	proxied, _ := parseProxied(s.ProxyProtocol)            // checked
 	var page *url.URL
 	if s.WebURL != "" {
 		page, _ = parseWebURL(s.WebURL) // checked
@@ -162,7 +166,7 @@ func (s *settings) options() Options {
 		Web:      s.Web, WebURL: page, Health: s.Health,
 		Driver: s.Settings, Name: s.Name, Peer: s.Peer, PeerAddress: s.PeerAddress, AgentAddress: s.AgentAddress, AgentAdvertise: s.AgentAdvertise, NodeData: s.NodeData, Data: s.Data, Store: s.Store, KeyFile: s.KeyFile, RAPI: s.RAPI, Certificate: s.RAPICertificate, Users: s.RAPIUsers,
 		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, LUXIGroup: s.LUXIGroup, GanetiDir: s.GanetiDir, Confd: s.Confd, ClusterName: s.ClusterName, Mond: s.Mond, Compute: s.Compute, ComputeTLS: s.ComputeTLS,
-		PublicURL: public, TrustedProxies: proxies,
+		PublicURL: public, TrustedProxies: proxies, ProxyProtocol: proxied,
 		Keystone: s.Keystone, KeystoneCA: s.KeystoneCA, Events: s.Events, ServerEffects: s.ServerEffects, ServerClusters: s.ServerClusters, FirstServerNumber: int64(s.FirstServerNumber),
 		Nodes: s.Nodes, Tasks: s.Tasks, Functions: s.Functions, Allocators: s.Allocators, AutoFinalize: s.AutoFinalize, ReadyFile: s.ReadyFile,
 		StopGrace: s.StopGrace.Duration, ShutdownDelay: s.ShutdownDelay.Duration, WatchEvery: s.WatchEvery.Duration, ArchiveAfter: s.ArchiveAfter.Duration, ArchiveKeep: kept, Backups: s.Backups,
@@ -240,7 +244,34 @@ func (s *settings) checkProxies() error {
 	if _, err := forwarded.ParseProxies(s.TrustedProxies); err != nil {
 		return fault.New(fault.Invalid, "trusted-proxies: %w", err).At("trusted-proxies")
 	}
-	return nil
+	proxied, err := parseProxied(s.ProxyProtocol)
+	if err == nil && proxied != nil && s.TrustedProxies == "" {
+		err = fault.New(fault.Invalid, "proxy-protocol: nobody could connect, as no proxy is trusted").At("proxy-protocol").WithHint("name the proxies as trusted-proxies")
+	}
+	return err
+}
+
+// keys are the words for surfaces in settings.
+func keys(surfaces []gate.Surface) (words []string) {
+	for _, s := range surfaces {
+		words = append(words, s.Key)
+	}
+	return words
+}
+
+// parseProxied reads a list of surfaces that are behind proxies which speak the PROXY protocol; nil for none.
+func parseProxied(list string) (words []string, err error) {
+	if list == "" {
+		return nil, nil
+	}
+	for word := range strings.SplitSeq(list, ",") {
+		word = strings.TrimSpace(word)
+		if all := keys(gate.Proxied()); !slices.Contains(all, word) {
+			return nil, fault.New(fault.Invalid, "proxy-protocol: %q is none of %s", fault.Clip(word, 100), strings.Join(all, ", ")).At("proxy-protocol")
+		}
+		words = append(words, word)
+	}
+	return words, nil
 }
 
 // source is where settings come from: the defaults, a file (none if empty),

@@ -90,6 +90,8 @@ func TestMistakesInTheConfiguration(t *testing.T) {
 		"rapi-certificate = [\"a\"]\n":             "drover.toml:1:",
 		"public-url = \"cloud\"\n":                 `public-url: "cloud" is no URL`,
 		"trusted-proxies = \"proxy\"\n":            `trusted-proxies: "proxy" is neither an address nor a network`,
+		"proxy-protocol = \"rapi\"\n":              "proxy-protocol: nobody could connect, as no proxy is trusted",
+		"proxy-protocol = \"rapi, luxi\"\n":        `proxy-protocol: "luxi" is none of rapi, compute, web`,
 	} {
 		_, err := source{defaults: serveDefaults(), file: configFile(t, text)}.read()
 		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), want) {

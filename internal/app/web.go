@@ -23,7 +23,7 @@ func (s *surfaces) listenWeb(ctx context.Context, o Options) (err error) {
 	if o.Web == "" {
 		return nil
 	}
-	if s.webListener, err = gateOf(gate.Web, o).Listen(ctx, o.Web); err != nil {
+	if s.webListener, err = listen(ctx, gate.Web, o.Web, o); err != nil {
 		return fault.New(fault.Environment, "cannot listen for the page: %w", err).WithHint("choose another address with --web; port 0 picks a free one")
 	}
 	scheme := "http"

@@ -26,6 +26,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pires/go-proxyproto"
+
 	"github.com/drover-project/drover/internal/backoff"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/intake"
@@ -89,6 +91,8 @@ func (g *Gate) guard(l net.Listener) *Listener {
 type Listener struct {
 	net.Listener
 	gate *Gate
+	// proxies are who alone may connect, and tells whose connections those are; nil where clients connect themselves.
+	proxies []netip.Prefix
 	// refuse tells a client why it is not let in, and closes the connection.
 	refuse func(net.Conn, string)
 	once   sync.Once
@@ -124,6 +128,11 @@ func (l *Listener) Accept() (net.Conn, error) {
 		switch {
 		case err == nil:
 			failures = 0
+			conn, why := l.behind(conn)
+			if why != "" {
+				l.turnAway(conn, why)
+				continue
+			}
 			in, ended, why := l.gate.enter(conn)
 			if ended != nil {
 				l.note(ended, fmt.Sprintf("%d others came after it, and it had not shown who it is", l.gate.strangers))
@@ -163,7 +172,8 @@ func isOne(err error, of []error) bool {
 
 // enter takes a place for a connection, or tells why there is none. A stranger that was ended for its sake is returned, too.
 func (g *Gate) enter(conn net.Conn) (in, ended *Conn, why string) {
-	from := intake.Origin(conn.RemoteAddr().String())
+	from := intake.Origin(system(conn).RemoteAddr().String())
+	_, proxied := conn.(*proxyproto.Conn)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.strangers > 0 && len(g.unknown) >= g.strangers {
@@ -173,7 +183,7 @@ func (g *Gate) enter(conn net.Conn) (in, ended *Conn, why string) {
 	switch {
 	case g.open >= g.total:
 		return nil, ended, fmt.Sprintf("there are already %d connections, as many as there may be", g.total)
-	case g.from[from] >= g.each:
+	case g.from[from] >= g.each && !proxied: // whose share it is will be told
 		return nil, ended, fmt.Sprintf("there are already %d connections from this address, as many as there may be", g.each)
 	}
 	in = &Conn{Conn: conn, gate: g, from: from, in: true}
@@ -198,10 +208,15 @@ func (g *Gate) leave(c *Conn) {
 	}
 	c.in = false
 	g.open--
-	if g.from[c.from]--; g.from[c.from] == 0 {
-		delete(g.from, c.from)
-	}
+	g.forget(c.from)
 	g.know(c)
+}
+
+// forget counts one connection less of an address. The caller holds mu.
+func (g *Gate) forget(from netip.Prefix) {
+	if g.from[from]--; g.from[from] == 0 {
+		delete(g.from, from)
+	}
 }
 
 // know takes a connection from those that have not shown who they are. The caller
@@ -246,8 +261,10 @@ func (l *Listener) turnAway(conn net.Conn, why string) {
 type Conn struct {
 	net.Conn
 	gate *Gate
-	from netip.Prefix
-	in   bool // it has a place; held by the gate's mutex
+	from netip.Prefix // held by the gate's mutex
+	in   bool         // it has a place; held by the gate's mutex
+
+	arrival arrival
 }
 
 // Known says that the other end has shown that it belongs here: it is not ended any
@@ -268,7 +285,7 @@ func (c *Conn) Close() error {
 
 // CloseWrite ends what is sent, where the connection has two directions.
 func (c *Conn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+	if half, ok := system(c.Conn).(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
 	return errors.ErrUnsupported
@@ -276,8 +293,8 @@ func (c *Conn) CloseWrite() error {
 
 // SyscallConn implements syscall.Conn, for those who ask the system about it.
 func (c *Conn) SyscallConn() (syscall.RawConn, error) {
-	if system, ok := c.Conn.(syscall.Conn); ok {
-		return system.SyscallConn()
+	if of, ok := system(c.Conn).(syscall.Conn); ok {
+		return of.SyscallConn()
 	}
 	return nil, errors.ErrUnsupported
 }

@@ -116,7 +116,7 @@ func (l *Listener) note(conn net.Conn, why string) {
 	untold, tell := g.crowded.befell(time.Now(), why)
 	g.mu.Unlock()
 	if tell {
-		g.log.Warn("clients are turned away", "surface", g.surface.Key, "at", l.Addr(), "reason", why, "from", conn.RemoteAddr(), "clients", untold,
+		g.log.Warn("clients are turned away", "surface", g.surface.Key, "at", l.Addr(), "reason", why, "from", system(conn).RemoteAddr(), "clients", untold,
 			"limit", g.total, "limit_per_address", g.each)
 	}
 }
