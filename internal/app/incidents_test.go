@@ -1,12 +1,17 @@
 package app_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,6 +28,9 @@ type incident struct {
 	name  string
 	start func(t *testing.T, o *app.Options) // before the controller is started
 	make  func(t *testing.T, c cluster, o *app.Options)
+	// helps is what the runbook has people do; afterwards jobs run.
+	helps func(t *testing.T, o *app.Options)
+	state health.State // a problem, where it is none of the others
 	part  string
 	says  string
 	level slog.Level
@@ -76,6 +84,72 @@ var incidents = []incident{
 			t.Fatal(err)
 		}
 	}, part: "accounts", says: "nobody has an account of RAPI", level: slog.LevelWarn, log: "the RAPI users file cannot be read, so that nobody has an account"},
+	{name: "the disk is full", start: func(t *testing.T, o *app.Options) {
+		t.Helper()
+		if err := syscall.Mount("tmpfs", o.Data, "tmpfs", 0, "size=32m"); err != nil {
+			t.Skipf("a small file system takes root: %v", err)
+		}
+		t.Cleanup(func() {
+			if err := syscall.Unmount(o.Data, 0); err != nil {
+				t.Error(err)
+			}
+		})
+	}, make: func(t *testing.T, c cluster, o *app.Options) {
+		t.Helper()
+		fill(t, filepath.Join(o.Data, "filler"))
+		client := c.dial(t)
+		t.Cleanup(sync.OnceFunc(func() { _ = client.Close() })) // what was asked is answered when there is room
+		go func() {
+			for client.Call(t.Context(), "SubmitJob", []any{[]any{map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 0.001, "reason": [][]any{{"user", strings.Repeat("x", 1000), 1}}}}}, new(any)) == nil {
+				continue
+			}
+		}()
+	}, helps: func(t *testing.T, o *app.Options) {
+		t.Helper()
+		if err := os.Remove(filepath.Join(o.Data, "filler")); err != nil {
+			t.Fatal(err)
+		}
+	}, part: "store", says: "the disk of the store is full", level: slog.LevelWarn, log: "the store fails; what was decided is written again until it works"},
+	{name: "a cluster of servers is away", start: func(t *testing.T, o *app.Options) {
+		t.Helper()
+		dir := t.TempDir()
+		password := filepath.Join(dir, "password")
+		o.ServerClusters = filepath.Join(dir, "clusters.toml")
+		table := fmt.Sprintf("[[cluster]]\nname = 'far'\nurl = 'https://127.0.0.1:1'\nuser = 'drover'\npassword-file = %q\n", password)
+		if err := errors.Join(os.WriteFile(password, []byte("secret\n"), 0o600), os.WriteFile(o.ServerClusters, []byte(table), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}, part: "servers", says: "the cluster far does not answer: its servers wait", level: slog.LevelWarn, log: "a cluster of servers cannot be asked; it is tried again"},
+	{name: "there are too many connections", start: func(_ *testing.T, o *app.Options) { *o = o.WithFiles(128) }, make: func(t *testing.T, c cluster, _ *app.Options) {
+		t.Helper()
+		for range 9 { // half of RAPI's 16 places are for one address
+			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(c.ready.RAPI, "https://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+		}
+	}, state: health.Note, part: "clients", says: "there are already 8 connections from this address", level: slog.LevelWarn, log: "clients are turned away"},
+}
+
+// fill takes all room that there is with a file.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for part := make([]byte, 64<<10); len(part) > 0; {
+		if _, err = f.Write(part); err != nil {
+			part = part[:len(part)/2]
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("there is room left: %v", err)
+	}
 }
 
 // TestIncidents makes what wakes people, each by its cause: whoever looks finds it named in the first three lines, and told in the log in one line.
@@ -92,11 +166,15 @@ func TestIncidents(t *testing.T) {
 			if in.make != nil {
 				in.make(t, c, &o)
 			}
-			r := c.awaitLine(t, health.Problem, in.part, in.says)
-			if r.Well || !firstThree(r, in.part) {
+			r := c.awaitLine(t, cmp.Or(in.state, health.Problem), in.part, in.says)
+			if r.Well != (in.state == health.Note) || !firstThree(r, in.part) {
 				t.Errorf("the first lines are %+v", r.Lines[:3])
 			}
 			until(t, "that the log tells it", func() bool { return in.told(t, log.text()) > 0 })
+			if in.helps != nil {
+				in.helps(t, &o)
+				c.delay(t)
+			}
 			if err := c.stop(); err != nil {
 				t.Error(err)
 			}
