@@ -1,5 +1,6 @@
 // Package watcher decides what a cluster needs that nobody has to ask for: that machines which are to run and do not are started again, and that one which was
 // shut down from within counts as stopped. It is what Ganeti's watcher does with instances (lib/watcher), in its words where clients see them.
+// What it decides is carried out by app/watch.go.
 //
 // Invariants:
 //   - Look is a function of its arguments: what was tried is in a Book, which it returns anew and does not change (TestLook).
