@@ -5,7 +5,7 @@ import { address, followLinks } from "./address";
 import { Frame } from "./parts/frame";
 import { begin, type Problem, who } from "./session";
 import { connect, disconnect } from "./stream";
-import { SerialScreen } from "./console/console";
+import { ScreenScreen, SerialScreen } from "./console/console";
 import { AuditScreen, EventScreen } from "./audit/audit";
 import { DeploymentScreen, DeploymentsScreen } from "./deployments/deployments";
 import { InstanceScreen, InstancesScreen } from "./instances/instances";
@@ -23,7 +23,7 @@ const screens: Record<string, { all?: ComponentType; one?: ComponentType<{ id: s
 	"": { all: NowScreen },
 	jobs: { all: JobsScreen, one: JobScreen },
 	nodes: { all: NodesScreen, one: NodeScreen },
-	instances: { all: InstancesScreen, one: InstanceScreen, parts: { console: SerialScreen } },
+	instances: { all: InstancesScreen, one: InstanceScreen, parts: { console: SerialScreen, screen: ScreenScreen } },
 	rules: { all: RulesScreen },
 	deployments: { all: DeploymentsScreen, one: DeploymentScreen },
 	servers: { all: ServersScreen, one: ServerScreen },

@@ -142,7 +142,7 @@ func TestTheSerialConsole(t *testing.T) {
 	}
 	tab.presses(`printf '<img src=x onerror=alert(1)><script>document.title="taken"</script>\033]0;taken\007\033]8;;https://evil.example\007a link\033]8;;\007 \342\200\256turned \033[38;2;250;10;10mcoloured\033[m over\n'` + "\r")
 	tab.prints("over")
-	tab.presses("dd if=/dev/zero bs=1024 count=1200 2>/dev/null | tr '\\0' 'x'; clear; echo still-$((40+2))\r")
+	tab.presses("dd if=/dev/zero bs=1024 count=256 2>/dev/null | tr '\\0' 'x'; clear; echo still-$((40+2))\r")
 	tab.prints("still-42")
 	tab.lacks("img, script:not([type=module])")
 	if title := eval[string](tab, `document.title`); !strings.HasPrefix(title, "Instances") {
@@ -301,6 +301,42 @@ func (c *cluster) opensOnce() {
 			c.Errorf("%s: %d, not %d", try.what, got, try.want)
 		}
 	}
+}
+
+// TestTheScreen: of a machine that draws its screen is seen, keys go there, and the keyboard leaves it again; of one that has none the page says how it gets one.
+func TestTheScreen(t *testing.T) {
+	c := machine(t, testkit.Build(t))
+	p := sitDown(t, c.Ready.Web)
+	tab := p.tab()
+	tab.open(c.link())
+	tab.open("/instances/guest1.drover.example")
+	tab.click("a.button", "Screen")
+	tab.sitDown("OPS-45: it shows nothing")
+	tab.draws()
+	tab.axe("a screen")
+	tab.presses("x")
+	tab.click(".sits button", "Ctrl-Alt-Del")
+	tab.until("keys go to it", `document.activeElement.matches(".seat canvas")`)
+	tab.presses("]", chromedp.ModifierCtrl)
+	tab.until("the keyboard has left it", `document.activeElement.innerText === "Leave"`)
+	tab.presses("\r")
+	tab.until("nobody looks any more", `document.querySelector("form.opens") && !document.querySelector(".seat canvas")`)
+	tab.sitDown("")
+	tab.draws()
+	c.drover("instance", "stop", "guest1.drover.example", "--timeout", "0", "--yes", "--reason", "OPS-46: enough")
+	tab.until("its end is told", `document.querySelector(".wrong")?.innerText.includes("The machine has ended.")`)
+	p.allow("/api/instances/guest1.drover.example/console") // which is refused
+	c.drover("instance", "modify", "guest1.drover.example", "-H", "vga=none", "--yes", "--reason", "OPS-47: nobody looks")
+	c.drover("instance", "start", "guest1.drover.example", "--reason", "OPS-47: nobody looks")
+	tab.click(".sits button", "Open it again")
+	tab.shows("has no screen: its hypervisor parameter vga is none")
+	tab.shows("drover instance modify guest1.drover.example -H vga=std")
+}
+
+// draws waits until something is drawn on the screen.
+func (t *tab) draws() {
+	t.Helper()
+	t.until("something is drawn", `((c) => { if (!(c?.width > 100)) return false; const copy = new OffscreenCanvas(c.width, c.height).getContext("2d"); copy.drawImage(c, 0, 0); return new Set(new Uint32Array(copy.getImageData(0, 0, c.width, c.height).data.buffer)).size > 1; })(document.querySelector(".seat canvas"))`)
 }
 
 // TestAPretendedMachineHasNoConsole: the page says so, and what to do.

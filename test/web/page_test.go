@@ -561,11 +561,18 @@ func TestPictures(t *testing.T) {
 		tab.prints("#")
 		tab.presses("uname -a; free -m; ps | grep -v '\\['; printf '\\033[32mgreen\\033[m \\033[31mred\\033[m \\033[33myellow\\033[m \\033[34mblue\\033[m\\n'\r")
 		tab.prints("yellow blue")
+		screen := tab.tab()
+		screen.open("/instances/guest1.drover.example/screen")
+		screen.sitDown("OPS-45: it shows nothing")
+		screen.draws()
 		for _, size := range [][2]int64{{390, 844}, {1280, 900}, {2560, 1440}} {
 			tab.size(size[0], size[1])
 			for _, scheme := range []string{"light", "dark"} {
 				tab.colours(scheme)
 				tab.shoot(fmt.Sprintf("console-%d-%s", size[0], scheme))
+				screen.size(size[0], size[1])
+				screen.colours(scheme)
+				screen.shoot(fmt.Sprintf("screen-%d-%s", size[0], scheme))
 			}
 		}
 	})

@@ -31,6 +31,9 @@ var vendored = map[string]string{
 
 	"@xterm/xterm":               "xterm@6.0.0/xterm.mjs",
 	"@xterm/xterm/css/xterm.css": "xterm@6.0.0/xterm.css",
+
+	"@novnc/novnc":                      "novnc@1.7.0/core/rfb.js",
+	"@novnc/novnc/core/util/logging.js": "novnc@1.7.0/core/util/logging.js",
 }
 
 // How large files may be, compressed: those together that are loaded first, and each that is loaded when somebody wants it.

@@ -18,21 +18,31 @@ interface Kind {
 	/** What is to be known before, and which keys the page keeps. */
 	about: ComponentChildren;
 	keys: string;
+	/** What is left of it when the connection is lost. */
+	left: string;
 }
 
 const serial: Kind = {
 	name: "serial", title: "Serial line", load: () => import("./terminal"), command: (id) => "drover instance console " + id,
 	about: <p>It shows what the machine printed last, and sends it what you type. Several may look, and one types: whoever pressed a key first, until they leave.</p>,
 	keys: "Ctrl-] leaves the terminal. Ctrl-Shift-C copies what is selected, Ctrl-Shift-V pastes.",
+	left: " What was shown last is below, and the last 64 KiB are kept.",
+};
+
+const screen: Kind = {
+	name: "novnc", title: "Screen", load: () => import("./screen"), command: () => "",
+	about: <p>It shows what the machine draws, and sends it keys and pointer. Several may look, and all of them may type: the machine does not tell them apart.</p>,
+	keys: "Ctrl-] leaves the screen.",
+	left: "",
 };
 
 /** Why a console is over, in words, with what to do. */
-function ending(id: string, opened: boolean, code: number, reason: string): { title: string; todo: ComponentChildren } {
+function ending(id: string, kind: Kind, opened: boolean, code: number, reason: string): { title: string; todo: ComponentChildren } {
 	if (!opened) return { title: "The console was not opened.", todo: "Its ticket may be over, or the controller does not answer. Open it again." };
 	if (code === 1000) return { title: "The machine has ended.", todo: <>This starts it: <Command text={"drover instance start " + id} /></> };
 	if (code === 1001) return { title: "The controller ends, or leads no more.", todo: "Open it again when the page is live." };
 	if (reason !== "") return { title: "The console was ended: " + reason + ".", todo: "Open it again, if it is still to be looked at." };
-	return { title: "The connection is lost.", todo: "What was shown last is below. Open it again when the page is live; the last 64 KiB are kept." };
+	return { title: "The connection is lost.", todo: "Open it again when the page is live." + kind.left };
 }
 
 type Step = "asks" | "opening" | "open" | "over";
@@ -71,8 +81,9 @@ function Console({ id, kind }: { id: string; kind: Kind }) {
 				refused: setLost,
 				leftOut: (n) => setLeft((was) => was + n),
 				size: (columns, rows) => setSize([columns, rows]),
+				escapes: (e) => e.ctrlKey && e.key === "]",
 				escaped: () => leave.current?.focus(),
-				ended: (code, reason) => { setEnd(ending(id, opened, code, reason)); setStep("over"); },
+				ended: (code, reason) => { setEnd(ending(id, kind, opened, code, reason)); setStep("over"); },
 			});
 		} catch (e) {
 			setWrong(problemOf(e));
@@ -95,7 +106,7 @@ function Console({ id, kind }: { id: string; kind: Kind }) {
 	const down = r && r.text("status") !== "running";
 	return <main class="console" data-id={id} aria-busy={!instance.known || step === "opening"}>
 		<div class="head">{title}<Command text={kind.command(id)} quiet /></div>
-		{down && <div class="warning" role="status">The machine does not run: what it printed last is all that there is. <Command text={"drover instance start " + id} /></div>}
+		{down && <div class="warning" role="status">The machine does not run{kind === serial ? ": what it printed last is all that there is" : ""}. <Command text={"drover instance start " + id} /></div>}
 		{step === "asks" || step === "opening" ? <Part title="Open it">
 			{kind.about}
 			<p class="faint">{kind.keys}</p>
@@ -107,7 +118,8 @@ function Console({ id, kind }: { id: string; kind: Kind }) {
 		</Part> : <div class="sits">
 			{step === "open" ? <button type="button" ref={leave} onClick={stop}>Leave</button> : <button type="button" class="first" ref={again} onClick={open}>Open it again</button>}
 			{step === "open" && taken && <button type="button" onClick={() => { setLost(""); seat.current?.take?.(); seat.current?.focus(); }}>Take the keyboard over</button>}
-			{seat.current?.readAloud && <label class="check"><input type="checkbox" checked={aloud} onChange={(e) => { setAloud(e.currentTarget.checked); seat.current?.readAloud?.(e.currentTarget.checked); }} /> Read aloud</label>}
+			{step === "open" && seat.current?.ctrlAltDel && <button type="button" onClick={() => { seat.current?.ctrlAltDel?.(); seat.current?.focus(); }}>Ctrl-Alt-Del</button>}
+			{step === "open" && seat.current?.readAloud && <label class="check"><input type="checkbox" checked={aloud} onChange={(e) => { setAloud(e.currentTarget.checked); seat.current?.readAloud?.(e.currentTarget.checked); }} /> Read aloud</label>}
 			<span class="faint keys">{kind.keys}{size && ` ${size[0]} columns, ${size[1]} rows`}</span>
 			{size && size[0] !== 80 && <Command text={`stty cols ${size[0]} rows ${size[1]}`} name="Size, for a shell there:" quiet />}
 		</div>}
@@ -121,4 +133,5 @@ function Console({ id, kind }: { id: string; kind: Kind }) {
 	</main>;
 }
 
-export const SerialScreen = ({ id }: { id: string }) => <Console id={id} kind={serial} key={id} />;
+export const SerialScreen = ({ id }: { id: string }) => <Console id={id} kind={serial} key={"serial/" + id} />;
+export const ScreenScreen = ({ id }: { id: string }) => <Console id={id} kind={screen} key={"screen/" + id} />;

@@ -13,7 +13,8 @@ export interface Told {
 	/** So many bytes came faster than they could be shown. */
 	leftOut?(bytes: number): void;
 	size?(columns: number, rows: number): void;
-	/** The keyboard leaves the console: the page has it again. */
+	/** Whether a key has the keyboard leave the console, for Tab is the guest's; and that it does: the page has it again. */
+	escapes(e: KeyboardEvent): boolean;
 	escaped(): void;
 	/** It is over; code and reason are those of the WebSocket. */
 	ended(code: number, reason: string): void;
@@ -26,12 +27,11 @@ export interface Seat {
 	leave(): void;
 	/** Takes the keyboard over from whoever has it. */
 	take?(): void;
+	/** Presses the keys that no browser lets a page have. */
+	ctrlAltDel?(): void;
 	/** Has what is shown told to screen readers, line by line. */
 	readAloud?(on: boolean): void;
 }
 
 /** How somebody sits down: at a WebSocket, in an element. The module of each kind of console has such a function. */
 export type SitDown = (into: HTMLElement, url: string, told: Told) => Seat;
-
-/** Ctrl and ] has the keyboard leave a console, for Tab is the guest's. */
-export const escapes = (e: KeyboardEvent): boolean => e.ctrlKey && e.key === "]";

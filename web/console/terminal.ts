@@ -1,7 +1,7 @@
 // The serial line of an instance, in a terminal. This module is loaded when somebody sits down before one: it is larger than the rest of the page.
 import { Terminal } from "@xterm/xterm";
 import styles from "@xterm/xterm/css/xterm.css" with { type: "text" };
-import { escapes, type SitDown } from "./seat";
+import type { SitDown } from "./seat";
 
 /** How many bytes are shown between two times that the controller is told how many: it sends 512 KiB ahead of that, and no more. */
 const tellEvery = 64 << 10;
@@ -125,7 +125,7 @@ export const sitDown: SitDown = (into, url, told) => {
 	});
 	term.onBinary((text) => { if (mine) type(Uint8Array.from(text, (c) => c.charCodeAt(0))); });
 	term.attachCustomKeyEventHandler((e) => {
-		if (escapes(e)) {
+		if (told.escapes(e)) {
 			e.preventDefault();
 			if (e.type === "keydown") told.escaped();
 			return false;

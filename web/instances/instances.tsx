@@ -30,7 +30,7 @@ export function InstanceScreen({ id }: { id: string }) {
 	const node = (v: any) => <a href={"/nodes/" + v} data-in>{v}</a>;
 	return <main class="thing" data-id={id}>
 		<div class="head"><h1>{id} <State of={r.text("status")} /></h1>
-			{who.value!.change && <a class="button" href={`/instances/${encodeURIComponent(id)}/console`} data-in>Serial console</a>}
+			{who.value!.change && [["console", "Serial console"], ["screen", "Screen"]].map(([part, name]) => <a key={part} class="button" href={`/instances/${encodeURIComponent(id)}/${part}`} data-in>{name}</a>)}
 			<Command text={instance.command} quiet /></div>
 		<div class="columns">
 			<Part title="How it is">
