@@ -138,6 +138,20 @@ func begins(t *testing.T, kept *sqlite.Store) {
 	t.Fatal("the follower never begins")
 }
 
+// stores waits until it is stored how far the events are published.
+func stores(t *testing.T, kept *sqlite.Store, what string) {
+	t.Helper()
+	for key, limit := (&events.Follower{Cluster: "far"}).Key(), time.Now().Add(patience); ; {
+		o, err := kept.Get(t.Context(), key)
+		if err == nil && strings.Contains(string(o.Value), what) {
+			return
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("stored is %s, %v, and never %s", o.Value, err, what)
+		}
+	}
+}
+
 // TestAJobOfASilentClusterIsAskedForAgain: that it does not answer about a job says
 // nothing about that.
 func TestAJobOfASilentClusterIsAskedForAgain(t *testing.T) {
@@ -214,4 +228,23 @@ func TestJobsOfARemoteClusterArePublished(t *testing.T) {
 	if _, told := found["far.example:4:0:success"]; told {
 		t.Error("a job is told that ended before anybody asked")
 	}
+}
+
+// TestAnOpcodeOfARemoteJobIsToldOnce: while its job goes on, and also by the next controller, which knows from the store what was told.
+func TestAnOpcodeOfARemoteJobIsToldOnce(t *testing.T) {
+	kept, r, b := keep(t), &remote{jobs: map[job.ID]*job.Job{}}, newBroker()
+	stop := follow(t, kept, r, b)
+	begins(t, kept)
+	r.set(1, job.Running, job.Running)
+	stores(t, kept, `"newest":1,"open":{"1":0}`)
+	r.set(1, job.Success, job.Running)
+	stores(t, kept, `"newest":1,"open":{"1":1}`)
+	r.set(2, job.Success) // asked for behind the first one, again
+	stores(t, kept, `"newest":2,"open":{"1":1}`)
+	stop()
+	stop = follow(t, kept, r, b)
+	defer stop()
+	r.set(1, job.Success, job.Success)
+	b.await(t, "far.example:1:1:success")
+	b.toldOnce(t)
 }

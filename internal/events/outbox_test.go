@@ -99,6 +99,19 @@ func (b *broker) await(t *testing.T, ids ...string) map[string]events.Message {
 	}
 }
 
+// toldOnce fails the test if a message was taken twice.
+func (b *broker) toldOnce(t *testing.T) {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	times := map[string]int{}
+	for _, m := range b.taken {
+		if times[m.ID]++; times[m.ID] == 2 {
+			t.Errorf("told again is %s", m.ID)
+		}
+	}
+}
+
 // shortFeed is a store whose feed can be made to begin later, as it does when one was
 // away for long.
 type shortFeed struct {
@@ -241,6 +254,43 @@ func TestOutcomesArePublished(t *testing.T) {
 	}
 	if result, _ := body["result"].([]any); len(result) != 2 || result[0] != "OpPrereqError" || body["logmsg"] != nil || body["type"] != "ganeti-op-status" || body["jobId"] != 1.0 {
 		t.Errorf("the message of a failure is %v", body)
+	}
+}
+
+// TestAnOpcodeIsToldOnce: however often its job changes before it ends; of a job that has ended nothing is kept in memory.
+func TestAnOpcodeIsToldOnce(t *testing.T) {
+	r, b := newRig(t), newBroker()
+	ctx, cancel := context.WithCancel(t.Context())
+	o := &events.Outbox{Store: r.store, Queue: r.queue, Picture: r.shown, Publish: b.publish, Log: slog.New(slog.DiscardHandler)}
+	done := make(chan error, 1)
+	go func() { done <- o.Run(ctx) }()
+	r.begun()
+	id := r.submit(tags("cluster", ""), map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 600.0, "on_master": true, "no_locks": true})
+	first := fmt.Sprintf("c.example:%s:0:success", id)
+	b.await(t, first)
+	for _, priority := range []int{5, -5} {
+		if _, err := r.queue.ChangePriority(t.Context(), id, priority, queue.By{}); err != nil {
+			t.Fatal(err)
+		}
+		other, _ := r.end() // behind the change
+		b.await(t, other)
+	}
+	b.toldOnce(t)
+	if _, err := r.queue.Cancel(t.Context(), id, true, queue.By{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.queue.Wait(t.Context(), id, (*job.Job).Final); err != nil {
+		t.Fatal(err)
+	}
+	other, _ := r.end()
+	b.await(t, other)
+	b.toldOnce(t)
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if n := o.Unfinished(); n != 0 {
+		t.Errorf("of %d jobs is known what was told, and all have ended", n)
 	}
 }
 

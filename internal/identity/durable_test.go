@@ -189,6 +189,9 @@ func TestADisabledProjectIsClosed(t *testing.T) {
 			t.Errorf("by %s: %v", what, err)
 		}
 	}
+	if s, err := r.Session(r.log(t, identity.Login{User: "alice", Password: "opensesame"})); err != nil || s.Project != nil {
+		t.Errorf("whose own it is, and who names none, has a session for %+v, %v", s.Project, err)
+	}
 	enable(true)
 	for _, token := range tokens {
 		if _, err := r.Session(token); err != nil {

@@ -2,11 +2,14 @@ package identity_test
 
 import (
 	"runtime"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/rights"
+	"github.com/drover-project/drover/internal/store"
 )
 
 // administer makes a user who administers in a project of the same name.
@@ -129,6 +132,49 @@ func TestNothingIsMadeForAProjectThatGoes(t *testing.T) {
 	check(t, r.RemoveProject(t.Context(), "home"))
 	if err := <-kept; !fault.Is(err, fault.Denied) {
 		t.Errorf("something is made for it: %v", err)
+	}
+}
+
+// TestAProjectStaysWhileSomethingIsMadeForIt: what it owns is counted when that is there.
+func TestAProjectStaysWhileSomethingIsMadeForIt(t *testing.T) {
+	r := newRig(t)
+	release, err := r.Keep(r.home.ID)
+	check(t, err)
+	var made atomic.Bool
+	r.counting = func() {
+		if !made.Load() {
+			t.Error("what it owns is counted while something is made for it")
+		}
+	}
+	removed := make(chan error, 1)
+	go func() { removed <- r.RemoveProject(t.Context(), "home") }()
+	select { // it would be done by then
+	case err := <-removed:
+		t.Fatalf("it is removed while something is made for it: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	made.Store(true)
+	release()
+	check(t, <-removed)
+}
+
+// TestNothingStaysOfAUser: no session, and no credential, whose secret nobody would look after.
+func TestNothingStaysOfAUser(t *testing.T) {
+	r := newRig(t)
+	cred, secret, err := r.AddCredential(t.Context(), identity.Credential{Name: "ci", User: r.user.ID, Project: r.home.ID}, "")
+	check(t, err)
+	r.log(t, alice)
+	r.log(t, identity.Login{Credential: cred.ID, Secret: secret})
+	check(t, r.RemoveUser(t.Context(), "alice"))
+	for _, kind := range []store.Kind{identity.KindUser, identity.KindCredential, identity.KindToken} {
+		for o, err := range r.store.List(t.Context(), kind, store.Options{}) {
+			check(t, err)
+			t.Errorf("of a user who is removed there is still %s %s", kind, o.Value)
+		}
+	}
+	r.open(t)
+	if left := r.Credentials(r.user.ID); len(left) > 0 {
+		t.Errorf("and, read anew, %+v", left)
 	}
 }
 

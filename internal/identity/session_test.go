@@ -101,8 +101,34 @@ func TestSessionsOfACredentialEndWithIt(t *testing.T) {
 	r.now = end
 	r.over(t, "of the secret", token)
 	r.over(t, "of a token", again)
+	before := r.tokens(t)
 	if _, _, err := r.Log(t.Context(), identity.Login{Credential: cred.ID, Secret: secret}); !fault.Is(err, fault.Denied) {
 		t.Errorf("it logs in after its end: %v", err)
+	}
+	if after := r.tokens(t); after != before {
+		t.Errorf("a login that was denied left %d tokens where there were %d", after, before)
+	}
+}
+
+// tokens counts the stored sessions.
+func (r *rig) tokens(t *testing.T) (n int) {
+	t.Helper()
+	for _, err := range r.store.List(t.Context(), identity.KindToken, store.Options{}) {
+		check(t, err)
+		n++
+	}
+	return n
+}
+
+// TestASessionOfACredentialTakesNothingFromItsUser: that it has fewer roles is its own affair.
+func TestASessionOfACredentialTakesNothingFromItsUser(t *testing.T) {
+	r := newRig(t)
+	check(t, r.SetRole(t.Context(), "alice", "home", identity.Admin, true))
+	cred, secret, err := r.AddCredential(t.Context(), identity.Credential{Name: "ci", User: r.user.ID, Project: r.home.ID, Roles: []string{identity.Member}}, "")
+	check(t, err)
+	r.log(t, identity.Login{Credential: cred.ID, Secret: secret})
+	if s, err := r.Session(r.log(t, alice)); err != nil || !slices.Equal(s.Roles, []string{identity.Admin, identity.Member}) {
+		t.Errorf("its user has the roles %q, %v", s.Roles, err)
 	}
 }
 

@@ -226,3 +226,21 @@ func TestForget(t *testing.T) {
 		t.Errorf("the states differ in %+v (%v)", found, err)
 	}
 }
+
+// TestForgettingANodeWhoseNameGoesOn: what succeeded on the node 1 is forgotten, and not what did on the node 1/a, nor in an environment whose name goes on.
+func TestForgettingANodeWhoseNameGoesOn(t *testing.T) {
+	r := newRig(t, 1)
+	r.graph("g", "- {id: a, type: shell, version: 2.1.0, role: '*', condition: {yaql_exp: changed($.v)}}")
+	for _, e := range []string{"e", "e.2"} {
+		r.environment(e, `{"common": {"v": 1}, "nodes": {"1": {"uid": "1", "roles": ["n"]}, "1/a": {"uid": "1/a", "roles": ["n"]}}, "hosts": {"1": "node1", "1/a": "node1"}}`, "g")
+		r.end(r.start(Wish{Environment: e}))
+	}
+	if x, err := r.engine.Forget(t.Context(), "e", "1", by); err != nil || x.Tasks != 1 {
+		t.Errorf("forgotten is %+v (%v)", x, err)
+	}
+	for e, want := range map[string]int{"e": 1, "e.2": 0} {
+		if d := r.plan(Wish{Environment: e}); d.Runs != want {
+			t.Errorf("in %s %d tasks run, not %d", e, d.Runs, want)
+		}
+	}
+}

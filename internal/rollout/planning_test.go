@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/fault"
@@ -246,5 +247,68 @@ func TestWhoLeavesAPlan(t *testing.T) {
 	}
 	if _, _, err := r.engine.Plan(ctx, Wish{Environment: "prod"}, by); !errors.Is(err, errLeft) || r.engine.known().Newest() != 2 {
 		t.Errorf("a plan of one who has left before is answered with %v; the newest is %d", err, r.engine.known().Newest())
+	}
+}
+
+// whileChanging is a store that has a graph put anew when a plan is stored, and keeps that from being stored until it is let.
+type whileChanging struct {
+	store.Store
+	change      func()
+	holds, lets chan struct{}
+	once        *sync.Once
+}
+
+func (s whileChanging) Enqueue(tx store.Tx, done func(store.Revision, error)) {
+	if ofPlans(tx) {
+		s.once.Do(func() {
+			go s.change()
+			<-s.holds
+			time.AfterFunc(50*time.Millisecond, func() { close(s.lets) }) // until whoever stores the plan waits
+		})
+	}
+	if slices.ContainsFunc(tx.Put, func(p store.Put) bool { return p.Key.Kind == KindGraph }) {
+		close(s.holds)
+		<-s.lets
+	}
+	s.Store.Enqueue(tx, done)
+}
+
+// TestAPlanIsComparedBehindWhatIsBeingChanged: whether its graph is the one that there is, is known when a change of that is stored.
+func TestAPlanIsComparedBehindWhatIsBeingChanged(t *testing.T) {
+	r := web(t)
+	changed := make(chan error, 1)
+	r.engine.cfg.Store = whileChanging{r.store, func() {
+		_, err := r.engine.PutGraph(r.Context(), "web", []course.File{{Path: "web.yaml", Text: strings.Replace(webGraph, "id: motd", "id: greeting", 1)}}, by)
+		changed <- err
+	}, make(chan struct{}), make(chan struct{}), &sync.Once{}}
+	d := r.plan(Wish{Environment: "prod"})
+	if err := <-changed; err != nil {
+		t.Fatal(err)
+	}
+	tasks, err := r.engine.Tasks(t.Context(), d.ID)
+	if err != nil || !slices.ContainsFunc(tasks, func(x course.Task) bool { return x.Task == "greeting" }) {
+		t.Errorf("planned is %+v, %v", tasks, err)
+	}
+}
+
+// TestDeploymentsWhoseNumbersBeginAlike: what is stored of the tenth is none of the first's.
+func TestDeploymentsWhoseNumbersBeginAlike(t *testing.T) {
+	r := newRig(t, 1)
+	tx := store.Tx{}
+	for _, id := range []int64{1, 2, 10, 11, 100} {
+		for step := range int32(2) {
+			x := &course.Record{Deployment: id, Step: step, State: course.Ready}
+			tx.Put = append(tx.Put, put(KindRecord, x.Key(), x), put(KindPlan, chunkKey(id, int(step)), "piece"))
+		}
+	}
+	if _, err := store.Commit(t.Context(), r.store, tx); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	if err := r.engine.Plans.Records(t.Context(), 1, func(x *course.Record) { got = append(got, x.Key()) }); err != nil || !slices.Equal(got, []string{"1/0", "1/1"}) {
+		t.Errorf("records of the first are %v, %v", got, err)
+	}
+	if err := r.engine.clearPlan(t.Context(), 1); err != nil || !slices.Equal(r.pieces(), []string{"10/0", "10/1", "100/0", "100/1", "11/0", "11/1", "2/0", "2/1"}) {
+		t.Errorf("without the plan of the first there are %v, %v", r.pieces(), err)
 	}
 }

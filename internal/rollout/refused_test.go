@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -184,5 +185,30 @@ func TestWhatIsToldIsWhatIs(t *testing.T) {
 			let()
 			r.comes(q.results, !deletes)
 		})
+	}
+}
+
+// TestAnAttemptBeginsWithoutWhatWasCancelled: which tasks were cancelled stands in the deployment that is over, and not in one that has begun again.
+func TestAnAttemptBeginsWithoutWhatWasCancelled(t *testing.T) {
+	r, _ := at(t, course.Halted)
+	var written []*course.Deployment
+	r.store.Inject(faultstore.Fault{When: func(tx store.Tx) bool {
+		for _, p := range tx.Put {
+			if x := (&course.Deployment{}); p.Key.Kind == KindDeployment && json.Unmarshal(p.Value, x) == nil {
+				written = append(written, x)
+			}
+		}
+		return false
+	}})
+	before, err := read[course.Deployment](t.Context(), r.engine.Reader, KindDeployment, "1")
+	if err != nil || len(before.Cancelled) == 0 {
+		t.Fatalf("cancelled were %v, %v", before.Cancelled, err)
+	}
+	if _, err := r.engine.Resume(t.Context(), 1, false, by); err != nil {
+		t.Fatal(err)
+	}
+	r.end(1)
+	if len(written) != 2 || written[0].Status != course.Running || len(written[0].Cancelled) > 0 || written[0].Ended != 0 || written[0].Counts != nil {
+		t.Errorf("written were %+v", written)
 	}
 }

@@ -257,6 +257,28 @@ func TestDryRunsAreNoSuccesses(t *testing.T) {
 	}
 }
 
+// TestWhatIsToleratedIsNoSuccess: a task whose failure is none of the node is carried out again by the next deployment, though nothing has changed.
+func TestWhatIsToleratedIsNoSuccess(t *testing.T) {
+	r := newRig(t, 1)
+	r.graph("g", "- {id: a, type: shell, version: 2.1.0, role: '*', fail_on_error: false, condition: {yaql_exp: changed($.v)}}")
+	r.environment("e", "common: {v: 1}\nhosts: {\"1\": node1}\nnodes: {\"1\": {uid: \"1\", roles: [n]}}", "g")
+	r.simulate(func(context.Context, string, agent.Task) error { return fault.New(fault.Failed, "the disk is full") })
+	if p := r.end(r.start(Wish{Environment: "e"})); p.Status != course.Done || p.States[course.Tolerated] != 1 {
+		t.Fatalf("%s: %s %v", p.Status, p.Why, p.States)
+	}
+	r.simulate(nil)
+	for _, runs := range []int{1, 0} {
+		d := r.plan(Wish{Environment: "e"})
+		if d.Runs != runs {
+			t.Fatalf("the next one has %d tasks to run, not %d", d.Runs, runs)
+		}
+		if _, err := r.engine.Begin(t.Context(), d.ID, by); err != nil {
+			t.Fatal(err)
+		}
+		r.end(d.ID)
+	}
+}
+
 // TestFunctionsOfTheOperator deploys by a condition that calls a function of the operator's own; a plan that was made with
 // another version of it is refused.
 func TestFunctionsOfTheOperator(t *testing.T) {

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +15,9 @@ import (
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/state"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/faultstore"
 )
@@ -216,5 +219,188 @@ func TestATaskOfADeploymentThatHasJustEnded(t *testing.T) {
 	}
 	if began := r.began(id); len(began) > 0 {
 		t.Errorf("%v were begun again", began)
+	}
+}
+
+// TestATaskOfAnAttemptThatIsOver carries a task out that was prepared in an attempt that has ended since, while the next one is under way: it is not done in
+// its name, too.
+func TestATaskOfAnAttemptThatIsOver(t *testing.T) {
+	r := newRig(t, 1)
+	r.graph("g", "- {id: a, type: shell, version: 2.1.0, role: '*', parameters: {cmd: x}}")
+	r.environment("e", "hosts: {\"1\": node1}\nnodes: {\"1\": {uid: \"1\", roles: [n]}}", "g")
+	r.simulate(func(context.Context, string, agent.Task) error { return fault.New(fault.Failed, "the disk is full") })
+	id := r.start(Wish{Environment: "e"})
+	r.end(id)
+	d, err := r.engine.Deployment(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := r.engine.load(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks, err := r.engine.Tasks(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := r.job(tasks[0].Job)
+	reached, gate := make(chan struct{}), make(chan struct{})
+	open := sync.OnceFunc(func() { close(gate) })
+	defer open()
+	r.simulate(func(context.Context, string, agent.Task) error {
+		close(reached)
+		<-gate
+		return nil
+	})
+	if _, err := r.engine.Resume(t.Context(), id, true, by); err != nil {
+		t.Fatal(err)
+	}
+	<-reached
+	r.began(id)
+	r.simulate(nil)
+	for of, want := range map[job.ID]string{first.ID: "the disk is full", first.ID + 100: "deployment 1 is not under way"} {
+		env := &exec.Env{Job: of, Op: first.Ops[0].Input, Log: func(string, any) {}}
+		if _, err := r.engine.carry(t.Context(), env, simulated{name: "node1", sim: r.sim}, before, d, 0); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("job %d ends with %v", of, err)
+		}
+	}
+	for name, params := range map[string]map[string]any{"another attempt": {"attempt": int64(1)}, "another task": {"task": "b"}, "another node": {"node": "2"}, "another step": {"step": int64(1)}} {
+		op := *first.Ops[0].Input
+		op.Params = maps.Clone(op.Params)
+		op.Params["attempt"] = int64(2)
+		maps.Copy(op.Params, params)
+		if _, err := r.engine.prepare(t.Context(), &exec.Env{Job: 99, Op: &op, Log: func(string, any) {}}); !fault.Is(err, fault.WrongState) {
+			t.Errorf("a job for %s is prepared: %v", name, err)
+		}
+	}
+	if began := r.began(id); len(began) > 0 {
+		t.Errorf("%v were begun again", began)
+	}
+	open()
+	if p := r.end(id); p.Status != course.Done {
+		t.Errorf("it is %s: %s", p.Status, p.Why)
+	}
+}
+
+// TestJobsThatWereTakenAllTheSame has jobs be there, and end, that the queue seemed not to have taken: when they are submitted again that is found out.
+func TestJobsThatWereTakenAllTheSame(t *testing.T) {
+	r := newRig(t, 1)
+	r.graph("g", "- {id: a, type: shell, version: 2.1.0, role: '*', parameters: {cmd: x}}")
+	r.environment("e", "hosts: {\"1\": node1}\nnodes: {\"1\": {uid: \"1\", roles: [n]}}", "g")
+	r.patience = 20 * time.Millisecond
+	r.another()
+	mend := r.store.FailReads(faultstore.ReadFault{When: func(kind store.Kind, _ string) bool { return kind == queue.KindSubmission }})
+	id := r.start(Wish{Environment: "e"})
+	mend()
+	op, err := r.engine.opcode(r.engine.runOf(id), 0, masterOf(r.engine.inventory()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := r.queue.SubmitMany(t.Context(), []queue.Submission{{Ops: []*opcode.Opcode{op}, IgnoreDrain: true, Key: "deployment-1-1-0"}})
+	if err != nil || out[0].Err != nil {
+		t.Fatal(err, out)
+	}
+	if _, err := r.queue.Wait(t.Context(), out[0].ID, (*job.Job).Final); err != nil {
+		t.Fatal(err)
+	}
+	if p := r.end(id); p.Status != course.Done {
+		t.Errorf("%s: %s\n%s", p.Status, p.Why, r.states(id))
+	}
+	if began := r.began(id); len(began) != 1 {
+		t.Errorf("begun were %v", began)
+	}
+}
+
+// TestAnEndThatCouldNotBeStoredTouchesNoNextAttempt: it is stored with the request that finds the deployment ended, and the next attempt goes on by itself.
+func TestAnEndThatCouldNotBeStoredTouchesNoNextAttempt(t *testing.T) {
+	r := web(t)
+	refused := make(chan struct{})
+	ended := r.store.Inject(faultstore.Fault{Do: faultstore.FailBefore, Err: fault.New(fault.WrongState, "damage"), When: func(tx store.Tx) bool {
+		return slices.ContainsFunc(tx.Put, func(p store.Put) bool {
+			return p.Key.Kind == KindDeployment && strings.Contains(string(p.Value), `"status":"error"`)
+		})
+	}})
+	r.simulate(func(_ context.Context, node string, _ agent.Task) error {
+		if node == "node4" {
+			return fault.New(fault.Failed, "the disk is full")
+		}
+		return nil
+	})
+	id := r.start(Wish{Environment: "prod"})
+	<-ended
+	if _, err := r.engine.Stop(t.Context(), id, by); err != nil {
+		t.Fatal(err)
+	}
+	if p := r.end(id); p.Status != course.Halted {
+		t.Fatalf("it is %s: %s", p.Status, p.Why)
+	}
+	reached, gate := make(chan struct{}, 8), make(chan struct{})
+	r.simulate(func(context.Context, string, agent.Task) error {
+		reached <- struct{}{}
+		<-gate
+		return nil
+	})
+	if _, err := r.engine.Resume(t.Context(), id, true, by); err != nil {
+		t.Fatal(err)
+	}
+	<-reached
+	r.engine.later(func() { close(refused) }) // behind what was to be tried again
+	<-refused
+	if d := r.engine.known().Deployment(id); d.Status != course.Running || d.Attempt != 2 || r.engine.runOf(id) == nil {
+		t.Errorf("it is %s in attempt %d: %s", d.Status, d.Attempt, d.Why)
+	}
+	close(gate)
+	if p := r.end(id); p.Status != course.Done {
+		t.Errorf("in the end it is %s: %s", p.Status, p.Why)
+	}
+}
+
+// TestJobsThatEndBehindTooManyChanges has a job end, and more change than anybody keeps, while deployments are not looked at.
+func TestJobsThatEndBehindTooManyChanges(t *testing.T) {
+	r := web(t)
+	reached, gate := make(chan struct{}, 8), make(chan struct{})
+	open := sync.OnceFunc(func() { close(gate) })
+	defer open()
+	r.simulate(func(context.Context, string, agent.Task) error {
+		reached <- struct{}{}
+		<-gate
+		return nil
+	})
+	id := r.start(Wish{Environment: "prod", Only: []string{"motd"}})
+	<-reached
+	tasks, err := r.engine.Tasks(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy, free := make(chan struct{}), make(chan struct{})
+	looked := make(chan error, 1)
+	go func() {
+		looked <- r.engine.act(r.Context(), func() error {
+			close(busy)
+			<-free
+			return nil
+		})
+	}()
+	<-busy
+	open()
+	for i := range tasks {
+		if tasks[i].Job == 0 {
+			continue
+		}
+		if _, err := r.queue.Wait(t.Context(), job.ID(tasks[i].Job), (*job.Job).Final); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := r.engine.cfg.Picture.Load().Revision
+	for range 10_001 {
+		r.engine.cfg.Picture.Committed(&state.Change{Revision: now})
+	}
+	r.engine.cfg.Picture.Publish()
+	close(free)
+	if err := <-looked; err != nil {
+		t.Fatal(err)
+	}
+	if p := r.end(id); p.Status != course.Done || p.States[course.Ready] != 4 {
+		t.Errorf("it is %s: %s %v", p.Status, p.Why, p.States)
 	}
 }

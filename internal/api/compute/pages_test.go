@@ -64,6 +64,23 @@ func TestAListHasAnEnd(t *testing.T) {
 	}
 }
 
+// TestTheLastPageHasNoNext: also where more servers come behind it that were not asked for.
+func TestTheLastPageHasNoNext(t *testing.T) {
+	r := newRig(t)
+	var servers []*server.Server
+	for i := range 6 {
+		servers = append(servers, &server.Server{Number: int64(i + 1), Name: map[bool]string{true: "web", false: "db"}[i >= 3]}) // the newest come first
+	}
+	r.showing(servers...)
+	for query, want := range map[string]int{"?name=web&limit=3": 0, "?name=web&limit=2": 1, "?name=db&limit=3": 0, "?limit=6": 0, "?limit=5": 1} {
+		pages := 0
+		r.pages(nova+"/servers"+query, func([]string) { pages++ })
+		if pages != want {
+			t.Errorf("%s: %d pages have a next one, not %d", query, pages, want)
+		}
+	}
+}
+
 // TestAMarkerIsAPlace: a list goes on behind it also when the server there is not of
 // those any more that were asked for.
 func TestAMarkerIsAPlace(t *testing.T) {

@@ -205,6 +205,46 @@ func TestSoManyJobsAtATime(t *testing.T) {
 	}
 }
 
+// TestAJobWaitsForNoMoreThanEight: a task that waits for more gets its job when enough of them have ended.
+func TestAJobWaitsForNoMoreThanEight(t *testing.T) {
+	const before = 9
+	c := &Course{After: make([][]int32, before+1)}
+	for i := range int32(before) {
+		c.Steps = append(c.Steps, Step{Task: "t", Node: "1", Run: true})
+		c.After[before] = append(c.After[before], i)
+	}
+	c.Steps = append(c.Steps, Step{Task: "last", Node: "1", Run: true})
+	m := NewMachine(c, nil)
+	if d := m.Begin(); len(d.Start) != before {
+		t.Fatalf("began %+v", d.Start)
+	}
+	if d := m.Ended(3, Ready); len(d.Start) != 1 || d.Start[0].Step != before || !slices.Equal(d.Start[0].After, []int32{0, 1, 2, 4, 5, 6, 7, 8}) {
+		t.Errorf("when one of nine has ended %+v begin", d.Start)
+	}
+}
+
+// TestWhatBlocksAStep: the tasks that it waits for and that have not passed, through points in time and tasks that do not run.
+func TestWhatBlocksAStep(t *testing.T) {
+	c := &Course{Steps: []Step{{Task: "a", Node: "1", Run: true}, {Task: "b", Node: "1", Run: true}, {Task: "skipped", Node: "1"}, {Task: "c", Node: "2", Run: true}, {Task: "d", Node: "2", Run: true}},
+		After: [][]int32{nil, {0}, {1}, {2, 5, 4}, nil, {0}}} // the last is a point
+	m := NewMachine(c, map[int32]State{4: Ready})
+	m.Begin()
+	for when, want := range map[State][]int32{"": {0, 1}, Failed: {0, 1}} {
+		if when != "" {
+			m.Ended(0, when)
+		}
+		got := m.Blocking(3)
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%q: it waits for %v, want %v", when, got, want)
+		}
+	}
+	passed := NewMachine(c, map[int32]State{0: Ready, 1: Tolerated, 4: Ready})
+	passed.Begin()
+	if got := passed.Blocking(3); len(got) > 0 {
+		t.Errorf("when all has passed it waits for %v", got)
+	}
+}
+
 // TestWhichRecordsCount: successes always, failures until they are retried.
 func TestWhichRecordsCount(t *testing.T) {
 	for _, c := range []struct {

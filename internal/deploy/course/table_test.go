@@ -92,3 +92,54 @@ func TestWhatIsOverIsBrief(t *testing.T) {
 		t.Error("the value that was put has changed")
 	}
 }
+
+// TestACopyStaysAsItWas: whatever becomes of the table that it is of.
+func TestACopyStaysAsItWas(t *testing.T) {
+	table := NewTable()
+	table.PutEnvironment(&Environment{Name: "e", Generation: 1})
+	table.PutGraph(&Graph{Name: "g", Generation: 1})
+	table.PutDeployment(&Deployment{ID: 1, Environment: "e", Status: Planned})
+	table.PutDeployment(&Deployment{ID: 2, Environment: "e", Status: Running, Attempt: 1, Mode: Earnest})
+	table.PutRecord(&Record{Deployment: 2, Step: 1, State: Ready})
+	was := func(x *Table) bool {
+		return x.Environment("e") != nil && x.Graph("g") != nil && x.Newest() == 2 && x.ActiveIn("e") != nil && x.Task(2, 1).Record != nil && x.LatestIn("e") != nil && x.Task(2, 0).Record == nil
+	}
+	before := table.Copy()
+	table.PutRecord(&Record{Deployment: 2, Step: 0, State: Ready})
+	table.RemoveEnvironment("e")
+	table.RemoveGraph("g")
+	table.PutDeployment(&Deployment{ID: 3, Environment: "e", Status: Planned})
+	table.PutDeployment(&Deployment{ID: 2, Environment: "e", Status: Done, Mode: Earnest})
+	if !was(before) {
+		t.Error("a copy has changed with its table")
+	}
+	if was(table) || table.Environment("e") != nil || table.Graph("g") != nil || table.ActiveIn("e") != nil || table.LatestIn("e").ID != 2 {
+		t.Error("the table has not changed, or a plan that nobody began counts")
+	}
+}
+
+// TestWhatAnOldRecordShows: a failure that is to be tried again counts no more while its deployment goes on, and is shown when that has ended
+// before it came to it; what a job tells is shown where no record counts.
+func TestWhatAnOldRecordShows(t *testing.T) {
+	c := &Course{Steps: []Step{{Task: "t", Node: "1", Run: true}, {Task: "s", Node: "1"}}, After: make([][]int32, 2)}
+	failed, ready := &Record{State: Failed, Attempt: 1, Job: 5, Error: "no room"}, &Record{State: Ready, Attempt: 1, Job: 5}
+	for _, x := range []struct {
+		status  Status
+		retried int
+		known   Known
+		state   State
+		job     int64
+	}{
+		{Running, 2, Known{Record: failed}, Waiting, 0}, {Running, 2, Known{Record: failed, State: Given, Job: 6}, Given, 6}, {Running, 1, Known{Record: failed}, Failed, 5},
+		{Halted, 2, Known{Record: failed}, Failed, 5}, {Halted, 2, Known{Record: failed, State: Stopped}, Failed, 5}, {Halted, 1, Known{State: Stopped}, Stopped, 0},
+		{Running, 2, Known{Record: ready, State: Given, Job: 6}, Ready, 5}, {Halted, 1, Known{}, Waiting, 0},
+	} {
+		d := &Deployment{ID: 1, Status: x.status, Attempt: 2, Retried: x.retried}
+		if got := c.Task(d, 0, x.known); got.State != x.state || got.Job != x.job || (got.Error != "") != (x.state == Failed) {
+			t.Errorf("%s, retried from %d on, known is %+v: shown is %+v", x.status, x.retried, x.known, got)
+		}
+		if got := c.Task(d, 1, x.known); got.State != Skipped || got.Job != 0 {
+			t.Errorf("what does not run is shown as %+v", got)
+		}
+	}
+}
