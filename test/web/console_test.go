@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/coder/websocket"
@@ -352,4 +353,12 @@ func TestAPretendedMachineHasNoConsole(t *testing.T) {
 	tab.axe("no console")
 	tab.open("/instances/nowhere/console")
 	tab.shows("Instance name nowhere not found")
+	tab.open("/instances/web1/console") // a page of before, whose terminal the controller has no more
+	p.allow("/assets/terminal-")
+	if _, err := chromedp.Call(tab.ctx, network.SetBlockedURLs, network.SetBlockedURLsParams{URLPatterns: []*network.BlockPattern{{URLPattern: "*://*:*/assets/terminal-*", Block: true}}}); err != nil {
+		t.Fatal(err)
+	}
+	tab.types("input.reason", "OPS-44: try it\r")
+	tab.shows("what shows the console cannot be loaded")
+	tab.shows("load the page anew")
 }

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Command, Part, State, Wrong } from "../parts/bits";
 import { useWhy, Why } from "../parts/act";
 import { useReady } from "../parts/frame";
-import { ask, type Problem, problemOf, who } from "../session";
+import { ask, type Problem, problemOf, Refused, who } from "../session";
 import { useView } from "../stream";
 import type { Seat, SitDown, Turn } from "./seat";
 
@@ -71,7 +71,8 @@ function Console({ id, kind }: { id: string; kind: Kind }) {
 		setWrong(undefined); setEnd(undefined); setTurn(undefined); setLost(""); setLeft(0); setAloud(false);
 		setStep("opening");
 		try {
-			const [{ sitDown }, { path }] = await Promise.all([kind.load(), ask<{ path: string }>("POST", `/api/instances/${encodeURIComponent(id)}/console`, { console: kind.name, reason: why.text })]);
+			const { sitDown } = await kind.load().catch(() => { throw new Refused(0, { code: "unavailable", message: "what shows the console cannot be loaded", hint: "load the page anew: the controller does not answer, or has a newer version of it" }); });
+			const { path } = await ask<{ path: string }>("POST", `/api/instances/${encodeURIComponent(id)}/console`, { console: kind.name, reason: why.text });
 			if (!into.current) return; // somebody has gone on
 			why.keep();
 			let opened = false;
