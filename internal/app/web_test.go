@@ -14,7 +14,7 @@ import (
 	"github.com/drover-project/drover/internal/testkit/pgserver"
 )
 
-// TestThePageAtAStandby: a controller that stands by passes requests and streams on to the one that leads. When that is another one, the stream ends and
+// TestThePageAtAStandby: a controller that stands by passes requests, streams and consoles on to the one that leads. When that is another one, the stream ends and
 // people sign in again.
 func TestThePageAtAStandby(t *testing.T) {
 	url := pgserver.Start(t, false).URL("page")
@@ -50,6 +50,15 @@ func TestThePageAtAStandby(t *testing.T) {
 			break
 		}
 	}
+	_, refused, err := websocket.Dial(ctx, second.ready.Web+"/console/serial/web1?token=none", &websocket.DialOptions{Subprotocols: []string{"drover-console"}, HTTPHeader: http.Header{"Cookie": {session}, "Origin": {second.ready.Web}}})
+	if err == nil || refused == nil {
+		t.Fatalf("a console without a ticket is opened: %v", err)
+	}
+	if text, err := io.ReadAll(refused.Body); err != nil || refused.StatusCode != http.StatusUnauthorized || !strings.Contains(string(text), "There is no such ticket") {
+		t.Errorf("a console without a ticket: %d %q, %v", refused.StatusCode, text, err)
+	}
+	_ = refused.Body.Close()
+	err = nil
 	second.call(t, "MasterFailover", new(any))
 	for err == nil {
 		_, _, err = conn.Read(ctx)
