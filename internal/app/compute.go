@@ -26,8 +26,10 @@ import (
 	"github.com/drover-project/drover/internal/identity/keystone"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/keypair"
+	"github.com/drover-project/drover/internal/query/items"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
+	"github.com/drover-project/drover/internal/systems"
 	"github.com/drover-project/drover/internal/tagsync"
 	"github.com/drover-project/drover/internal/wholefile"
 )
@@ -66,9 +68,10 @@ func (c *controller) openServers(ctx context.Context, o Options) (err error) {
 	if c.keystone, err = openKeystone(o); err != nil {
 		return err
 	}
+	c.systems = systems.Open(systems.Config{Clusters: c.systemsOf(), Now: time.Now, Log: c.log})
 	c.servers, err = tagsync.Open(ctx, tagsync.Config{
 		Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Format: c.format.Format, Note: c.queue.Note, Backends: c.serversOn(),
-		Policy: policy, Images: server.DefaultImages(), Prefix: instancePrefix, First: o.FirstServerNumber, Now: time.Now, NewUUID: c.newUUID, Log: c.log,
+		Policy: policy, Images: c.systems.Images, Prefix: instancePrefix, First: o.FirstServerNumber, Now: time.Now, NewUUID: c.newUUID, Log: c.log,
 	})
 	if err != nil {
 		return err
@@ -85,6 +88,15 @@ func (c *controller) openServers(ctx context.Context, o Options) (err error) {
 	}
 	c.servers.Run()
 	return nil
+}
+
+// systemsOf asks the clusters of servers for their operating systems.
+func (c *controller) systemsOf() map[string]systems.Cluster {
+	all := map[string]systems.Cluster{"": func(ctx context.Context) ([]string, error) { return items.OSNames(c.querier.Source(ctx)) }}
+	for name, remote := range c.remotes {
+		all[name] = remote.Systems
+	}
+	return all
 }
 
 // openKeystone opens the identity service that judges tokens in place of this

@@ -52,6 +52,7 @@ import (
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/format"
 	"github.com/drover-project/drover/internal/store/life"
+	"github.com/drover-project/drover/internal/systems"
 	"github.com/drover-project/drover/internal/tagsync"
 	"github.com/drover-project/drover/internal/version"
 )
@@ -85,6 +86,7 @@ type controller struct {
 	servers  *tagsync.Engine
 	keyPairs *keypair.Service
 	flavors  *flavor.Service
+	systems  *systems.Service
 	// accountsAPI answers requests about accounts.
 	accountsAPI *identityapi.API
 	// keystone judges tokens in place of accounts; nil for none.
@@ -272,6 +274,9 @@ func (c *controller) close() {
 	}
 	if c.servers != nil {
 		c.servers.Close()
+	}
+	if c.systems != nil {
+		c.systems.Close()
 	}
 	if c.rollout != nil {
 		c.rollout.Close()

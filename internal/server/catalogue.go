@@ -1,7 +1,11 @@
 package server
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
@@ -23,6 +27,8 @@ type Image struct {
 	Name string `json:"name"`
 	// OS is the name of the operating system definition.
 	OS string `json:"os"`
+	// Clusters are those that have the operating system, Drover's own by no name; nil for all of them. Servers do not keep it.
+	Clusters []string `json:"-"`
 	// File is what an image of Drover's own cluster consists of; nil of an operating system. Servers do not keep it.
 	File *ImageFile `json:"-"`
 }
@@ -43,6 +49,9 @@ type ImageFile struct {
 func (m *Image) Fits(backend string, f Flavor) error {
 	const mib = 1 << 20
 	switch {
+	case m.File == nil && m.Clusters != nil && !slices.Contains(m.Clusters, backend):
+		return fault.New(fault.Invalid, "Image %s is not available in the availability zone %s", m.ID, cmp.Or(backend, OwnZone)).At("imageRef").
+			WithHint("it is in %s", m.zones())
 	case m.File == nil:
 		return nil
 	case backend != "":
@@ -53,6 +62,15 @@ func (m *Image) Fits(backend string, f Flavor) error {
 			WithHint("choose a flavor with a disk of at least %d GiB", m.LeastDisk())
 	}
 	return nil
+}
+
+// zones are the availability zones that have an operating system.
+func (m *Image) zones() string {
+	var zones []string
+	for _, name := range m.Clusters {
+		zones = append(zones, cmp.Or(name, OwnZone))
+	}
+	return strings.Join(zones, ", ")
 }
 
 // LeastDisk is how large the disk of a flavor has to be for the image, in GiB.
@@ -79,6 +97,23 @@ func DefaultFlavors() []Flavor {
 // DefaultImages has the operating system that every development cluster has.
 func DefaultImages() Images {
 	return Images{{ID: "5d7d4e4c-6f4c-4c8b-9a52-0d1f6c0e5a01", Name: "noop", OS: "noop"}}
+}
+
+// OwnZone is what the availability zone of Drover's own cluster is called.
+const OwnZone = "nova"
+
+// SystemImage is an operating system, with its variant, as an image of the clusters that have it. Its id is made of its name, so that it is
+// the same on all of them, and for who leads next; the one that servers could be made of from the first has the id that it had.
+func SystemImage(system string, clusters []string) Image {
+	for _, m := range DefaultImages() {
+		if system == m.OS || system == m.OS+"+default" {
+			m.Clusters = clusters
+			return m
+		}
+	}
+	sum := sha256.Sum256([]byte("operating system " + system))
+	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // a UUID of version 8: made by a rule of our own
+	return Image{ID: fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]), Name: system, OS: system, Clusters: clusters}
 }
 
 // Find finds an image by id.

@@ -8,10 +8,10 @@ import (
 	"github.com/drover-project/drover/internal/server"
 )
 
-// Images returns what users may make servers from now: the operating systems that the engine was given, and the images of Drover's own
+// Images returns what users may make servers from now: the operating systems of the clusters, and the images of Drover's own
 // cluster if servers may be there.
 func (e *Engine) Images() server.Images {
-	all := slices.Clone(e.cfg.Images)
+	all := slices.Clone(e.cfg.Images())
 	for image := range e.Inventory().Images() {
 		all = append(all, offered(image))
 	}

@@ -25,7 +25,7 @@ func TestAFencedEngineWritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	e, err := tagsync.Open(t.Context(), tagsync.Config{Store: s, Epoch: lease.Epoch, Picture: picture.New(), Backends: map[string]tagsync.Backend{"": empty{}},
-		Policy: servertag.DefaultPolicy(), Images: server.DefaultImages(), Prefix: "snf-", NewUUID: testkit.NewUUID, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+		Policy: servertag.DefaultPolicy(), Images: server.DefaultImages, Prefix: "snf-", NewUUID: testkit.NewUUID, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

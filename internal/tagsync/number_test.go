@@ -47,7 +47,7 @@ func TestNumbersBeginBehindTheFloor(t *testing.T) {
 				}
 			}
 			e, err := tagsync.Open(t.Context(), tagsync.Config{Store: s, Picture: picture.New(), Backends: map[string]tagsync.Backend{"": empty{}},
-				Policy: servertag.DefaultPolicy(), Images: server.DefaultImages(), Prefix: "snf-", First: c.first, NewUUID: testkit.NewUUID, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+				Policy: servertag.DefaultPolicy(), Images: server.DefaultImages, Prefix: "snf-", First: c.first, NewUUID: testkit.NewUUID, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -82,7 +82,7 @@ func (r *rig) start() {
 	var err error
 	r.engine, err = tagsync.Open(r.ctx, tagsync.Config{
 		Store: r.store, Picture: r.shown, Note: r.queue.Note, Format: r.format, Backends: backends, Policy: policy,
-		Images: server.DefaultImages(), Prefix: "snf-", NewUUID: testkit.NewUUID, Log: r.log,
+		Images: server.DefaultImages, Prefix: "snf-", NewUUID: testkit.NewUUID, Log: r.log,
 		Now: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) },
 	})
 	r.check(err)

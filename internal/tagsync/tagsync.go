@@ -76,8 +76,8 @@ type Config struct {
 	// servers go that ask for none.
 	Backends map[string]Backend
 	Policy   *servertag.Policy
-	// Images are the operating systems that servers can be made from.
-	Images server.Images
+	// Images tells which operating systems servers can be made from.
+	Images func() server.Images
 	// Prefix begins the names of instances, which end with the numbers of servers; First is the least
 	// number of a new one, 0 for 1.
 	Prefix  string

@@ -117,7 +117,10 @@ func linesOf(argument json.RawMessage) (int, error) {
 	var wish *struct {
 		Length json.RawMessage `json:"length"`
 	}
-	if intake.ReadOpen(argument, &wish) != nil || wish == nil || wish.Length == nil || string(wish.Length) == "null" {
+	if err := intake.ReadOpen(argument, &wish); err != nil {
+		return 0, malformed(err)
+	}
+	if wish == nil || wish.Length == nil || string(wish.Length) == "null" {
 		return -1, nil
 	}
 	n, err := strconv.Atoi(wordOf(wish.Length))

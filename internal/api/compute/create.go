@@ -45,7 +45,7 @@ type creation struct {
 
 // anyZone is the zone that clients name who know no other. Any other is the name
 // of a cluster.
-const anyZone = "nova"
+const anyZone = server.OwnZone
 
 func createServer(r *request) (result, error) {
 	var body struct{ Server *creation }

@@ -242,7 +242,7 @@ func newRig(t *testing.T) *rig {
 		Servers: func(project string) int { return r.engine.Servers().Count(project) }})
 	r.check(err)
 	r.engine, err = tagsync.Open(t.Context(), tagsync.Config{Store: kept, Picture: r.shown, Backends: map[string]tagsync.Backend{"": r.cloud, "far": newCloud()},
-		Policy: servertag.DefaultPolicy(), Images: server.DefaultImages(), Prefix: "snf-", Now: r.now, NewUUID: testkit.NewUUID, Log: log})
+		Policy: servertag.DefaultPolicy(), Images: server.DefaultImages, Prefix: "snf-", Now: r.now, NewUUID: testkit.NewUUID, Log: log})
 	r.check(err)
 	r.engine.Run()
 	t.Cleanup(func() {

@@ -93,11 +93,8 @@ func listTags(what string) func(*request) (any, error) {
 	}
 }
 
-// osFields are what the job that lists operating systems is asked for.
-var (
-	osNameFields = []string{"name", "variants"}
-	osBulkFields = []string{"name", "valid", "variants", "parameters", "api_versions", "blacklisted", "hidden", "trusted"}
-)
+// osBulkFields are what the job that lists operating systems is asked for.
+var osBulkFields = []string{"name", "valid", "variants", "parameters", "api_versions", "blacklisted", "hidden", "trusted"}
 
 // listOS asks the nodes. The reference makes a job of it, which a rule that
 // holds jobs would hold.
@@ -106,11 +103,10 @@ func listOS(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	fields := osNameFields
-	if bulk {
-		fields = osBulkFields
+	if !bulk {
+		return items.OSNames(r.Querier.Source(r.Context()))
 	}
-	result, err := items.OSes(r.Querier.Source(r.Context()), nil, fields)
+	result, err := items.OSes(r.Querier.Source(r.Context()), nil, osBulkFields)
 	if err != nil {
 		return nil, err
 	}
@@ -118,29 +114,7 @@ func listOS(r *request) (any, error) {
 	if err := json.Unmarshal(result.AppendValues(nil), &rows); err != nil {
 		return nil, err
 	}
-	if bulk {
-		return osObjects(rows), nil
-	}
-	return osNames(rows), nil
-}
-
-// osNames are the names with their variants: "debian+minimal".
-func osNames(rows [][]json.RawMessage) []string {
-	names := []string{}
-	for _, row := range rows {
-		var name string
-		var variants []string
-		if len(row) < 2 || json.Unmarshal(row[0], &name) != nil || json.Unmarshal(row[1], &variants) != nil {
-			continue
-		}
-		if len(variants) == 0 {
-			names = append(names, name)
-		}
-		for _, v := range variants {
-			names = append(names, name+"+"+v)
-		}
-	}
-	return names
+	return osObjects(rows), nil
 }
 
 func osObjects(rows [][]json.RawMessage) []map[string]any {

@@ -321,3 +321,19 @@ func TestAnOddJobHoldsUpNothing(t *testing.T) {
 type lost struct{}
 
 func (lost) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("no route") }
+
+// TestSystems: a cluster says which operating systems it has, with their variants, or does not answer in its own words.
+func TestSystems(t *testing.T) {
+	for body, want := range map[string]string{`["debootstrap+minimal", "noop"]`: "debootstrap+minimal noop", `[]`: "", `{"debootstrap": 1}`: "error", `<html>`: "error"} {
+		cluster := stock(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/2/os" {
+				t.Errorf("%s is asked for", r.URL.Path)
+			}
+			_, _ = w.Write([]byte(body))
+		})
+		names, err := cluster.Systems(t.Context())
+		if got := strings.Join(names, " "); err == nil && got != want || err != nil && want != "error" {
+			t.Errorf("of %s come %q, %v", body, names, err)
+		}
+	}
+}

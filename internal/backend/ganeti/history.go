@@ -27,6 +27,13 @@ func (c *Cluster) Name(ctx context.Context) (string, error) {
 	return info.Name, err
 }
 
+// Systems asks for the names of the operating systems with their variants, as debian+minimal.
+func (c *Cluster) Systems(ctx context.Context) ([]string, error) {
+	var names []string
+	err := c.do(ctx, request{method: http.MethodGet, path: "/2/os"}, &names)
+	return names, err
+}
+
 // Jobs asks for the ids of all jobs that are not archived.
 func (c *Cluster) Jobs(ctx context.Context) ([]job.ID, error) {
 	type named struct {

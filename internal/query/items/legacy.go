@@ -68,6 +68,27 @@ func JobValues(fields []string) func(dst []byte, j *job.Job) []byte {
 	return func(dst []byte, j *job.Job) []byte { return values(dst, jobRow{id: j.ID, j: j}) }
 }
 
+// OSNames are the names of the operating systems that instances may have, with their variants: debian+minimal.
+func OSNames(src *query.Source) ([]string, error) {
+	result, err := OSes(src, nil, []string{"name", "variants"})
+	if err != nil {
+		return nil, err
+	}
+	names, row := []string{}, make([]query.Cell, 2)
+	for i := range result.Len() {
+		result.Row(i, row)
+		name, _ := row[0].Value.(string)
+		variants, _ := row[1].Value.([]string)
+		if len(variants) == 0 {
+			names = append(names, name)
+		}
+		for _, v := range variants {
+			names = append(names, name+"+"+v)
+		}
+	}
+	return names, nil
+}
+
 // OSes lists operating systems as the reference's OP_OS_DIAGNOSE does: those
 // that are hidden, blacklisted or not valid are left out unless the field that
 // tells so is asked for. No names stand for all.

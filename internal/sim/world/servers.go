@@ -52,7 +52,7 @@ func (t *term) openServers(ctx context.Context, s store.Store, log *slog.Logger)
 		return nil
 	}
 	t.servers, err = tagsync.Open(ctx, tagsync.Config{Store: s, Epoch: t.lease.Epoch, Picture: t.shown, Backends: map[string]tagsync.Backend{"": ofCluster{w.cluster, t.life}},
-		Policy: servertag.DefaultPolicy(), Images: server.DefaultImages(), Prefix: serverPrefix, Now: time.Now, NewUUID: w.newUUID, Log: log})
+		Policy: servertag.DefaultPolicy(), Images: server.DefaultImages, Prefix: serverPrefix, Now: time.Now, NewUUID: w.newUUID, Log: log})
 	if err == nil {
 		t.servers.Run()
 	}

@@ -1,0 +1,128 @@
+package systems_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/drover-project/drover/internal/server"
+	"github.com/drover-project/drover/internal/systems"
+)
+
+func open(t *testing.T, clusters map[string]systems.Cluster) *systems.Service {
+	t.Helper()
+	s := systems.Open(systems.Config{Clusters: clusters, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(s.Close)
+	return s
+}
+
+func has(names ...string) systems.Cluster {
+	return func(context.Context) ([]string, error) { return names, nil }
+}
+
+func names(all server.Images) (out []string) {
+	for _, m := range all {
+		out = append(out, m.Name)
+	}
+	return out
+}
+
+// TestSystemsAreImages: with their variants, each on the clusters that have it; what Drover's own images are installed by is none.
+func TestSystemsAreImages(t *testing.T) {
+	s := open(t, map[string]systems.Cluster{"": has("debootstrap+minimal", "debootstrap+full", "noop+default", "image+debian13"), "far": has("debootstrap+minimal", "image+theirs")})
+	all := s.Images()
+	if got := names(all); !slices.Equal(got, []string{"debootstrap+full", "debootstrap+minimal", "image+theirs", "noop"}) {
+		t.Fatalf("the images are %q", got)
+	}
+	ids := map[string]bool{}
+	for _, m := range all {
+		ids[m.ID] = true
+	}
+	if len(ids) != len(all) || all[3].ID != server.DefaultImages()[0].ID || all[3].OS != "noop" || all[1].OS != "debootstrap+minimal" {
+		t.Errorf("%+v", all)
+	}
+	if again := open(t, map[string]systems.Cluster{"far": has("debootstrap+minimal")}).Images(); again[0].ID != all[1].ID {
+		t.Errorf("it is %s, and was %s", again[0].ID, all[1].ID)
+	}
+	for i, want := range []map[string]bool{{"": true, "far": false}, {"": true, "far": true}, {"": false, "far": true}} {
+		for zone, fits := range want {
+			if err := all[i].Fits(zone, server.Flavor{}); (err == nil) != fits {
+				t.Errorf("%s on %q: %v", all[i].Name, zone, err)
+			}
+		}
+	}
+}
+
+// TestWhatWasKnownStays: while a cluster does not answer, or its nodes have nothing; what it has now is known after a while.
+func TestWhatWasKnownStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var now atomic.Value
+		now.Store([]string(nil))
+		asked := 0
+		s := systems.Open(systems.Config{Clusters: map[string]systems.Cluster{"": func(context.Context) ([]string, error) {
+			asked++
+			if names := now.Load().([]string); names == nil || names[0] != "away" {
+				return names, nil
+			}
+			return nil, errors.New("it is away")
+		}}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+		defer s.Close()
+		shows := func(when string, want ...string) {
+			t.Helper()
+			s.Images() // has it asked
+			synctest.Wait()
+			if got := names(s.Images()); !slices.Equal(got, want) {
+				t.Errorf("%s it has %q, want %q", when, got, want)
+			}
+			synctest.Wait()
+		}
+		shows("without nodes")
+		now.Store([]string{"a"})
+		time.Sleep(time.Second)
+		shows("with a node", "a")
+		begun := asked
+		now.Store([]string{"b"})
+		shows("soon after", "a")
+		if asked != begun {
+			t.Errorf("it was asked %d times more", asked-begun)
+		}
+		time.Sleep(systems.Fresh)
+		shows("later", "b")
+		now.Store([]string{"away"})
+		time.Sleep(systems.Fresh)
+		shows("away", "b")
+	})
+}
+
+// TestNobodyWaitsForEver: for a cluster that does not answer; and others' systems are told meanwhile.
+func TestNobodyWaitsForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := atomic.Int32{}
+		s := systems.Open(systems.Config{Clusters: map[string]systems.Cluster{"": has("a"), "far": func(ctx context.Context) ([]string, error) {
+			asked.Add(1)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+		begun, done := time.Now(), make(chan []string, 9)
+		for range cap(done) {
+			go func() { done <- names(s.Images()) }()
+		}
+		for range cap(done) {
+			if got := <-done; !slices.Equal(got, []string{"a"}) {
+				t.Errorf("there are %q", got)
+			}
+		}
+		if took := time.Since(begun); took > systems.Patience || asked.Load() != 1 {
+			t.Errorf("it took %v, and the cluster was asked %d times", took, asked.Load())
+		}
+		s.Close()
+		if got := names(s.Images()); !slices.Equal(got, []string{"a"}) {
+			t.Errorf("closed, there are %q", got)
+		}
+	})
+}
