@@ -139,7 +139,7 @@ func TestTheProxyProtocolOfHAProxy(t *testing.T) {
 	p.run(cmd)
 	from := func(address string) *http.Client {
 		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
-		return &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // whose it is does not matter here
+		return &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	}
 	ask := func(client *http.Client, method, url string) (status int, text []byte) {
 		r, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
