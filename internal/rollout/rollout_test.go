@@ -149,6 +149,28 @@ func TestOneByOne(t *testing.T) {
 	}
 }
 
+// TestSoManyAtATime: with an amount a task comes on each node after the one that is so many before, and on the first ones after none.
+func TestSoManyAtATime(t *testing.T) {
+	r := newRig(t, 1)
+	r.graph("g", "- {id: a, type: shell, version: 2.1.0, role: '*', parameters: {cmd: x, strategy: {type: parallel, amount: 2}}}")
+	r.environment("e", simulatedNodes(5, 1), "g")
+	c, err := r.engine.Plans.Course(t.Context(), r.plan(Wish{Environment: "e"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var waits []string
+	for i, after := range c.After[:len(c.Steps)] {
+		for _, a := range after {
+			if int(a) < len(c.Steps) {
+				waits = append(waits, c.Steps[i].Node+" for "+c.Steps[a].Node)
+			}
+		}
+	}
+	if got := strings.Join(waits, ", "); got != "2 for 0, 3 for 1, 4 for 2" {
+		t.Errorf("nodes wait: %s", got)
+	}
+}
+
 func TestStopAndResume(t *testing.T) {
 	r := web(t)
 	reached, gate := make(chan struct{}, 4), make(chan struct{})
