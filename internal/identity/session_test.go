@@ -233,3 +233,33 @@ func (r *rig) spoil(t *testing.T, name string, how func(string) string) {
 	check(t, err)
 	r.open(t)
 }
+
+// TestACredentialHasANameOfItsOwn among those of its user: it may be asked for by that.
+func TestACredentialHasANameOfItsOwn(t *testing.T) {
+	r := newRig(t)
+	bob, err := r.AddUser(t.Context(), identity.UserEdit{Name: new("bob"), Password: new("opensesame")})
+	check(t, err)
+	check(t, r.SetRole(t.Context(), "bob", "home", identity.Member, true))
+	for _, c := range []struct {
+		user, name string
+		code       fault.Code
+	}{{r.user.ID, "ci", ""}, {r.user.ID, "ci", fault.Exists}, {bob.ID, "ci", ""}, {r.user.ID, "cd", ""}} {
+		_, _, err := r.AddCredential(t.Context(), identity.Credential{Name: c.name, User: c.user, Project: r.home.ID}, "")
+		if (err == nil) != (c.code == "") || err != nil && !fault.Is(err, c.code) {
+			t.Errorf("%s of %s: %v", c.name, c.user, err)
+		}
+	}
+}
+
+// TestAUserWhoIsDisabledHasNoSession: also where the store says so, and nobody here has seen to it that they ended.
+func TestAUserWhoIsDisabledHasNoSession(t *testing.T) {
+	r := newRig(t)
+	token := r.log(t, alice)
+	o, err := r.store.Get(t.Context(), store.Key{Kind: identity.KindUser, ID: r.user.ID})
+	check(t, err)
+	disabled := strings.Replace(string(o.Value), `"enabled":true`, `"enabled":false`, 1)
+	_, err = store.Commit(t.Context(), r.store, store.Tx{Put: []store.Put{{Key: o.Key, Value: []byte(disabled)}}})
+	check(t, err)
+	r.open(t)
+	r.over(t, "of who is disabled", token)
+}

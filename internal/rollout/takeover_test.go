@@ -404,3 +404,50 @@ func TestJobsThatEndBehindTooManyChanges(t *testing.T) {
 		t.Errorf("it is %s: %s %v", p.Status, p.Why, p.States)
 	}
 }
+
+// TestATaskOfWhomNobodyCanTellIsNotRecorded: a node that follows another leader, or cannot be reached, says nothing of how a task ended.
+func TestATaskOfWhomNobodyCanTellIsNotRecorded(t *testing.T) {
+	r := newRig(t, 1)
+	r.graph("g", "- {id: a, type: shell, version: 2.1.0, role: '*', parameters: {cmd: x}}")
+	r.environment("e", "hosts: {\"1\": node1}\nnodes: {\"1\": {uid: \"1\", roles: [n]}}", "g")
+	reached, gate := make(chan struct{}), make(chan struct{})
+	open := sync.OnceFunc(func() { close(gate) })
+	defer open()
+	r.simulate(func(context.Context, string, agent.Task) error {
+		close(reached)
+		<-gate
+		return nil
+	})
+	id := r.start(Wish{Environment: "e"})
+	<-reached
+	tasks, err := r.engine.Tasks(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := &exec.Env{Job: job.ID(tasks[0].Job), Op: r.job(tasks[0].Job).Ops[0].Input, Log: func(string, any) {}}
+	for _, code := range []fault.Code{fault.Unavailable, fault.Fenced} {
+		r.simulate(func(context.Context, string, agent.Task) error { return fault.New(code, "nobody knows") })
+		run := r.engine.runOf(id)
+		if _, err := r.engine.carry(t.Context(), env, simulated{name: "node1", sim: r.sim}, run, run.d, 0); !fault.Is(err, code) {
+			t.Errorf("%s: it ends with %v", code, err)
+		}
+		if x := r.engine.known().Task(id, 0).Record; x != nil {
+			t.Errorf("%s: recorded is %+v", code, x)
+		}
+	}
+	open()
+	if p := r.end(id); p.Status != course.Done {
+		t.Errorf("it is %s: %s", p.Status, p.Why)
+	}
+}
+
+// TestADrainedQueueTakesTheJobsOfADeployment: what was begun comes to its end, while no other job is taken.
+func TestADrainedQueueTakesTheJobsOfADeployment(t *testing.T) {
+	r := web(t)
+	if err := r.queue.SetDrained(t.Context(), true, by); err != nil {
+		t.Fatal(err)
+	}
+	if p := r.end(r.start(Wish{Environment: "prod"})); p.Status != course.Done {
+		t.Errorf("it is %s: %s", p.Status, p.Why)
+	}
+}

@@ -2,6 +2,8 @@ package compute_test
 
 import (
 	"net/http"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -76,6 +78,24 @@ func TestPathsReachNothingElse(t *testing.T) {
 				r.wants(s.ID, "t1")
 				r.wants(other.ID, "t2")
 			}
+		}
+	}
+}
+
+// TestAServerHasOneNumber: no other way to write it, and a path may name the token's project before it, and no other.
+func TestAServerHasOneNumber(t *testing.T) {
+	r := newRig(t)
+	s := r.create("web1")
+	number := strconv.FormatInt(s.Number, 10)
+	for id, want := range map[string]int{number: 200, "0" + number: 404, "+" + number: 404, "-" + number: 404, number + ".0": 404, "0x" + number: 404, "%20" + number: 404} {
+		if a := r.ask(http.MethodGet, cyclades+"/servers/"+id, ""); a.status != want {
+			t.Errorf("%s: %d %s", id, a.status, a.text)
+		}
+	}
+	other, _ := r.join("bob", "lab", "member")
+	for project, want := range map[string]int{r.home.ID: 200, other.ID: 404, strings.Repeat("0", len(r.home.ID)): 404} {
+		if a := r.ask(http.MethodGet, nova+"/"+project+"/servers/"+s.ID, ""); a.status != want {
+			t.Errorf("below project %s: %d %s", project, a.status, a.text)
 		}
 	}
 }

@@ -246,6 +246,15 @@ func TestWhatBlocksAStep(t *testing.T) {
 	}
 }
 
+// TestWhatIsBehindAFailureOfBeforeIsBlocked: from the beginning, so that it is told why nothing begins.
+func TestWhatIsBehindAFailureOfBeforeIsBlocked(t *testing.T) {
+	c := &Course{Steps: []Step{{Task: "a", Node: "1", Run: true}, {Task: "b", Node: "1", Run: true}, {Task: "c", Node: "2", Run: true}}, After: [][]int32{nil, {3}, {1}, {0}}}
+	m := NewMachine(c, map[int32]State{0: Failed})
+	if d := m.Begin(); !d.Over || d.Status != Broken || d.Why != "1 task failed, 2 could not begin" || m.State(1) != Blocked || m.State(2) != Blocked {
+		t.Errorf("%+v, with %s and %s", d, m.State(1), m.State(2))
+	}
+}
+
 // TestWhichRecordsCount: successes always, failures until they are retried.
 func TestWhichRecordsCount(t *testing.T) {
 	for _, c := range []struct {

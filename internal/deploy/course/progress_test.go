@@ -50,6 +50,25 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// TestSoManyTasksAreNamed: a hundred of those that failed, and as many that run; all of them count.
+func TestSoManyTasksAreNamed(t *testing.T) {
+	const all, most = 203, 100
+	c := &course.Course{After: make([][]int32, all)}
+	var tasks []course.Task
+	for i := range int32(all) {
+		x := course.Task{Step: i, Task: "t", Node: "1", State: course.Failed}
+		if i%2 == 0 {
+			x.State, x.Running = course.Given, true
+		}
+		c.Steps = append(c.Steps, course.Step{Task: "t", Node: "1", Run: true})
+		tasks = append(tasks, x)
+	}
+	p := course.ProgressOf(&course.Deployment{Status: course.Running}, c, tasks)
+	if len(p.Unsuccessful) != most || len(p.Running) != most || p.States[course.Failed] != all/2 || p.ByNode["1"].Failed != all/2 || p.Unsuccessful[0].Step != 1 {
+		t.Errorf("named are %d and %d, of %v", len(p.Unsuccessful), len(p.Running), p.States)
+	}
+}
+
 // TestWhatIsInTheWay asks of each task for what it cannot run, through points in time and skipped tasks.
 func TestWhatIsInTheWay(t *testing.T) {
 	for _, c := range []struct{ states, roots, blocks string }{

@@ -143,3 +143,22 @@ func TestWhatAnOldRecordShows(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatAJobTells: one that was refused before it began was blocked by what it depends on; one that failed tells nothing by itself, for how is recorded.
+func TestWhatAJobTells(t *testing.T) {
+	for _, c := range []struct {
+		status  job.Status
+		started job.Time
+		state   State
+	}{{job.Queued, 0, Given}, {job.Running, 5, Given}, {job.Success, 5, Given}, {job.Error, 5, Given}, {job.Error, 0, Blocked}, {job.Canceled, 0, Stopped}, {job.Canceled, 5, Stopped}} {
+		j := ofTask(7, 2, 1, c.status)
+		j.Started = c.started
+		if k, ok := KnownOf(j); !ok || k != (Known{Deployment: 1, Step: 1, Job: 7, Attempt: 2, State: c.state}) {
+			t.Errorf("%s, started at %d: %+v, %t", c.status, c.started, k, ok)
+		}
+	}
+	far := ofTask(7, 2, 1<<32+1, job.Queued)
+	if k, ok := KnownOf(far); ok {
+		t.Errorf("a step that no plan has: %+v", k)
+	}
+}
