@@ -103,12 +103,14 @@ func TestProxiesTellWhoseConnectionsTheyAre(t *testing.T) {
 // closed gives its place back.
 func TestClientsBehindAProxyShareThePlaces(t *testing.T) {
 	l, in := openBehind(t, Surface{Most: 6, Share: parts, Header: patience})
+	var all []net.Conn
 	come := func(client string) (here net.Conn, err error) {
 		there := dial(t, "127.0.0.1", l)
 		if _, err := io.WriteString(there, "PROXY TCP4 "+client+" 192.0.2.1 4711 443\r\nx"); err != nil {
 			t.Fatal(err)
 		}
 		here = <-in
+		all = append(all, here)
 		_, err = here.Read(make([]byte, 1))
 		return here, err
 	}
@@ -145,6 +147,25 @@ func TestClientsBehindAProxyShareThePlaces(t *testing.T) {
 	}
 	if got := said(t, beyond); !strings.Contains(got, "already 6 connections,") {
 		t.Errorf("one more is told %q", got)
+	}
+	for _, conn := range all {
+		_ = conn.Close()
+	}
+	l.gate.mu.Lock()
+	defer l.gate.mu.Unlock()
+	if l.gate.open != 0 || len(l.gate.from) != 0 {
+		t.Errorf("when all are gone %d are left, of %v", l.gate.open, l.gate.from)
+	}
+}
+
+// TestOneThatWasClosedCountsNoMore: whose it was is found out too late.
+func TestOneThatWasClosedCountsNoMore(t *testing.T) {
+	g := New(Surface{Most: 6, Share: parts}, plenty, slog.New(slog.DiscardHandler))
+	here, there := net.Pipe()
+	in, _, _ := g.enter(here)
+	_, _ = in.Close(), there.Close()
+	if err := g.move(in, netip.MustParsePrefix("198.51.100.1/32")); err != nil || len(g.from) != 0 {
+		t.Errorf("%v, %v", g.from, err)
 	}
 }
 

@@ -104,6 +104,9 @@ func TestAStockGanetiIsAskedByUUID(t *testing.T) {
 			if fault.CodeOf(err) != c.want || sight.UUID != c.uuid || sight.Name != c.name || sight.Instance != (c.uuid != "") {
 				t.Errorf("it is seen as %+v, %v", sight, err)
 			}
+			if (sight.Absent != "") != (c.uuid == "u2") { // another one has the name
+				t.Errorf("it is not there since %q", sight.Absent)
+			}
 			if what == "renamed" && (!sight.Stopped || sight.Made != 15.25e6 || strings.Join(sight.Tags, " ") != "a") {
 				t.Errorf("it is seen as %+v", sight)
 			}
