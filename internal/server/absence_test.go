@@ -66,6 +66,9 @@ func TestAbsenceDropsNoWish(t *testing.T) {
 	if again := gone.Settle(policy, absent()); again != gone {
 		t.Errorf("looked at again it is %+v", again)
 	}
+	// What was under way is refused while there is nothing to do it to, which says nothing of later.
+	bad := gone.Tags.Begin(servertag.Step{Action: servertag.Add, Tags: []*servertag.Tag{gone.Tags.Find(servertag.User, "bad")}}, 210)
+	gone = gone.WithTags(bad.Refused(bad.Serial, "no such instance", 210))
 	restored := seen("u1")
 	restored.Tags = []string{"cyclades:user:old"}
 	back := gone.Settle(policy, restored)
