@@ -190,7 +190,7 @@ var table = []Figure{
 	},
 	{
 		Name: "drover_console_tickets_total", Kind: Counter, Unit: "tickets", Labels: []string{"outcome"},
-		Help:   "Tickets for consoles of servers that were shown, by what became of them: `opened`, `used` (before), `expired`, `foreign` (for another console, or of who may act there no more), `crowded` (as many consoles are open as there may be), `unknown`.",
+		Help:   "Tickets for consoles of servers, and of instances on the page, that were shown, by what became of them: `opened`, `used` (before), `expired`, `foreign` (for another console, or of who may act there no more), `crowded` (as many consoles are open as there may be), `unknown`.",
 		Advice: "Others than `opened`: `drover query event` has `console.refuse`, by whom and from where. Many `unknown`: somebody guesses, or the controller that leads has changed.",
 	},
 	{

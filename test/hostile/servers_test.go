@@ -79,7 +79,7 @@ var serverAttacks = []attack{
 		of(compute, "BREW", "/servers", ""), of(identity, http.MethodTrace, "/users", ""), of(compute, http.MethodOptions, "/servers/{server}/tags", ""),
 	}, nil},
 	{"headers about servers", []request{
-		versioned("compute 2.53"), versioned("compute 3.1"), versioned("compute 2.0"), versioned("compute 99999999999999999999.1"), versioned("compute latest latest"),
+		versioned("compute 2.999"), versioned("compute 3.1"), versioned("compute 2.0"), versioned("compute 99999999999999999999.1"), versioned("compute latest latest"),
 		versioned("compute 2." + strings.Repeat("9", 50*kib)), versioned(strings.Repeat("compute 2.1,", 4*kib)), versioned("\xff"),
 		{api: compute, method: http.MethodGet, path: "/servers", header: http.Header{"X-Auth-Token": {strings.Repeat("t", 50*kib)}}},
 		{api: identity, method: http.MethodGet, path: "/auth/tokens", header: http.Header{"X-Subject-Token": {strings.Repeat("t", 50*kib)}}},

@@ -114,8 +114,10 @@ func (s *site) offer() {
 func (s *site) drover(args ...string) string {
 	s.Helper()
 	cmd := exec.CommandContext(s.Context(), s.bin, args...)
-	cmd.Env = append(os.Environ(), "DROVER_LUXI="+filepath.Join(s.data, "luxi.sock"),
-		"OS_AUTH_URL="+s.dev.Ready.Identity, "OS_USERNAME=demo", "OS_PASSWORD="+s.dev.Ready.ComputePassword, "OS_PROJECT_NAME=demo")
+	cmd.Env = append(os.Environ(), "DROVER_LUXI="+filepath.Join(s.data, "luxi.sock"))
+	if s.dev != nil {
+		cmd.Env = append(cmd.Env, "OS_AUTH_URL="+s.dev.Ready.Identity, "OS_USERNAME=demo", "OS_PASSWORD="+s.dev.Ready.ComputePassword, "OS_PROJECT_NAME=demo")
+	}
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	if err := cmd.Run(); err != nil {
