@@ -185,7 +185,7 @@ func (s *Service) Add(ctx context.Context, f Flavor, ask Ask) (Flavor, error) {
 	if len(all) >= MaxFlavors {
 		return f, fault.New(fault.TooLarge, "There are %d flavors, and no more are kept.", MaxFlavors).At("flavor").WithHint("remove some")
 	}
-	return f, s.commit(ctx, audit.FlavorAdd, nil, &f, ask)
+	return f, s.commit(audit.FlavorAdd, nil, &f, ask)
 }
 
 // Edit is a change of a flavor. What is nil or empty stays.
@@ -215,7 +215,7 @@ func (s *Service) Change(ctx context.Context, id string, e Edit, ask Ask) (Flavo
 	if err != nil {
 		return was, err
 	}
-	return f, s.commit(ctx, audit.FlavorModify, &was, &f, ask)
+	return f, s.commit(audit.FlavorModify, &was, &f, ask)
 }
 
 // with is the flavor as it is to be.
@@ -255,7 +255,7 @@ func (s *Service) Remove(ctx context.Context, id string, ask Ask) (Flavor, error
 	if err != nil {
 		return was, err
 	}
-	return was, s.commit(ctx, audit.FlavorRemove, &was, nil, ask)
+	return was, s.commit(audit.FlavorRemove, &was, nil, ask)
 }
 
 // sure reads what the store has where nobody knows whether a change took effect. The caller holds changing.
@@ -271,7 +271,7 @@ func (s *Service) sure(ctx context.Context) error {
 }
 
 // commit makes a change durable, with its event, and shows it. The caller holds changing.
-func (s *Service) commit(ctx context.Context, verb audit.Verb, before, after *Flavor, ask Ask) error {
+func (s *Service) commit(verb audit.Verb, before, after *Flavor, ask Ask) error {
 	if ask.Dry {
 		return nil
 	}
@@ -301,15 +301,9 @@ func (s *Service) commit(ctx context.Context, verb audit.Verb, before, after *Fl
 		}
 		durable <- err
 	})
-	select {
-	case err := <-durable:
-		if err != nil {
-			s.unsure = !store.Refused(err)
-			return err
-		}
-	case <-ctx.Done():
-		s.unsure = true
-		return context.Cause(ctx)
+	if err := <-durable; err != nil { // who asked may have left: what is stored counts even so
+		s.unsure = !store.Refused(err)
+		return err
 	}
 	s.cfg.Picture.Publish()
 	s.show(before, after)

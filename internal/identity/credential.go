@@ -35,8 +35,11 @@ func (s *Service) Credentials(user string) []Credential {
 // one that was given, or a random one. Without roles it has all that its user
 // has in the project. Invalid for roles that the user does not have.
 func (s *Service) AddCredential(ctx context.Context, c Credential, secret string) (Credential, string, error) {
-	s.changing.Lock()
-	defer s.changing.Unlock()
+	done, err := s.change(ctx)
+	if err != nil {
+		return c, "", err
+	}
+	defer done()
 	if err := checkName(c.Name); err != nil {
 		return c, "", err
 	}
@@ -70,8 +73,11 @@ func (s *Service) AddCredential(ctx context.Context, c Credential, secret string
 // RemoveCredential removes an application credential of a user, and ends its
 // sessions.
 func (s *Service) RemoveCredential(ctx context.Context, user, id string) error {
-	s.changing.Lock()
-	defer s.changing.Unlock()
+	done, err := s.change(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	if !slices.ContainsFunc(s.Credentials(user), func(c Credential) bool { return c.ID == id }) {
 		return fault.New(fault.NotFound, "Could not find application credential: %s.", fault.Clip(id, maxName))
 	}

@@ -1,6 +1,7 @@
 package identity_test
 
 import (
+	"context"
 	"reflect"
 	"testing"
 	"time"
@@ -197,5 +198,48 @@ func TestADisabledProjectIsClosed(t *testing.T) {
 		if _, err := r.Session(token); err != nil {
 			t.Errorf("when it is enabled again: %v", err)
 		}
+	}
+}
+
+// TestWhatIsStoredIsInForce: also where the store could not say so, and where who asked has left.
+func TestWhatIsStoredIsInForce(t *testing.T) {
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	for what, c := range map[string]struct {
+		ctx   context.Context //nolint:containedctx // that of one call
+		fault []faultstore.Fault
+		want  fault.Code
+	}{
+		"who asked has left":         {left, nil, ""},
+		"the store could not say so": {t.Context(), []faultstore.Fault{{Do: faultstore.FailAfter}}, fault.Unavailable},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := newRig(t)
+			failing := faultstore.New(r.store)
+			r.store = failing
+			r.open(t)
+			token := r.log(t, alice)
+			for _, f := range c.fault {
+				failing.Inject(f)
+			}
+			if _, err := r.EditUser(c.ctx, "alice", identity.UserEdit{Password: new("other")}); fault.CodeOf(err) != c.want {
+				t.Fatal(err)
+			}
+			if _, err := r.Session(token); err == nil {
+				t.Error("the session with the old password goes on")
+			}
+			if r.Verify("alice", alice.Password) || !r.Verify("alice", "other") {
+				t.Error("the old password counts")
+			}
+			for _, f := range c.fault {
+				failing.Inject(f)
+			}
+			if _, err := r.EditUser(c.ctx, "alice", identity.UserEdit{Enabled: new(false)}); fault.CodeOf(err) != c.want {
+				t.Fatal(err)
+			}
+			if u, err := r.FindUser("alice"); err != nil || u.Enabled {
+				t.Errorf("she is %+v, %v", u, err)
+			}
+		})
 	}
 }

@@ -10,6 +10,7 @@
 //     one is about to begin.
 //   - Somebody can administer: who is the last to do so stays that.
 //   - What owns servers is not removed.
+//   - A change that is durable counts, whether or not who asked for it still waits; and none is made upon what nobody knows to be stored.
 //   - Nothing here, and no error of it, holds a password or a token.
 package identity
 
@@ -22,9 +23,11 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -106,6 +109,8 @@ type Service struct {
 	// changing is held while accounts are changed, one change at a time, and shared
 	// while a session is written down that rests upon how they are.
 	changing sync.RWMutex
+	// unsure: it is not known whether a change took effect, so the store has to be read before the next one.
+	unsure atomic.Bool
 	// owning is held while a project is removed, and shared while something is made
 	// that it owns.
 	owning   sync.RWMutex
@@ -120,11 +125,17 @@ type Service struct {
 func Open(ctx context.Context, cfg Config) (*Service, error) {
 	s := &Service{cfg: cfg, hasher: newHasher(), users: map[string]*User{}, projects: map[string]*Project{},
 		creds: map[string]*Credential{}, tokens: map[string]*token{}}
-	return s, errors.Join(load(ctx, s, KindUser, s.users), load(ctx, s, KindProject, s.projects),
+	return s, s.load(ctx)
+}
+
+// load reads all that the store has. Who calls it holds changing, so nobody changes it meanwhile.
+func (s *Service) load(ctx context.Context) error {
+	return errors.Join(load(ctx, s, KindUser, s.users), load(ctx, s, KindProject, s.projects),
 		load(ctx, s, KindCredential, s.creds), load(ctx, s, KindToken, s.tokens))
 }
 
 func load[T any](ctx context.Context, s *Service, kind store.Kind, into map[string]*T) error {
+	stored := map[string]*T{}
 	for o, err := range s.cfg.Store.List(ctx, kind, store.Options{}) {
 		if err != nil {
 			return err
@@ -134,9 +145,59 @@ func load[T any](ctx context.Context, s *Service, kind store.Kind, into map[stri
 			s.cfg.Log.Error("a stored account cannot be read and is set aside", "kind", kind, "id", o.ID)
 			continue
 		}
-		into[o.ID] = v
+		stored[o.ID] = v
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(into)
+	maps.Copy(into, stored)
 	return nil
+}
+
+// change begins a change of accounts, one at a time, upon what the store has. Who is let in calls done.
+func (s *Service) change(ctx context.Context) (done func(), err error) {
+	s.changing.Lock()
+	if err := s.sure(ctx); err != nil {
+		s.changing.Unlock()
+		return nil, err
+	}
+	return func() {
+		if s.unsure.Load() {
+			soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), rereadTime)
+			defer cancel()
+			_ = s.sure(soon) // or whoever comes next finds it out
+		}
+		s.changing.Unlock()
+	}, nil
+}
+
+// rereadTime is how long a store may take to tell what became of a change before the next one has to ask it.
+const rereadTime = time.Second
+
+// sure reads what the store has where nobody knows whether a change took effect. The caller holds changing.
+func (s *Service) sure(ctx context.Context) error {
+	if !s.unsure.Load() {
+		return nil
+	}
+	err := s.load(ctx)
+	if err == nil {
+		s.unsure.Store(false)
+	}
+	return err
+}
+
+// commit makes a transaction durable and then known, whether or not who asked for it still waits.
+func (s *Service) commit(ctx context.Context, tx store.Tx, known func()) error {
+	_, err := store.Commit(context.WithoutCancel(ctx), s.cfg.Store, tx)
+	switch {
+	case err == nil:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		known()
+	case !store.Refused(err):
+		s.unsure.Store(true)
+	}
+	return err
 }
 
 // put makes an object durable, together with the end of sessions, and then known.
@@ -153,16 +214,12 @@ func put[T any](ctx context.Context, s *Service, kind store.Kind, into map[strin
 	for _, token := range ends {
 		tx.Delete = append(tx.Delete, store.Key{Kind: KindToken, ID: token})
 	}
-	if _, err := store.Commit(ctx, s.cfg.Store, tx); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	into[id] = v
-	for _, token := range ends {
-		delete(s.tokens, token)
-	}
-	return nil
+	return s.commit(ctx, tx, func() {
+		into[id] = v
+		for _, token := range ends {
+			delete(s.tokens, token)
+		}
+	})
 }
 
 func remove[T any](ctx context.Context, s *Service, kind store.Kind, from map[string]*T, ids ...string) error {
@@ -170,15 +227,11 @@ func remove[T any](ctx context.Context, s *Service, kind store.Kind, from map[st
 	for _, id := range ids {
 		tx.Delete = append(tx.Delete, store.Key{Kind: kind, ID: id})
 	}
-	if _, err := store.Commit(ctx, s.cfg.Store, tx); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, id := range ids {
-		delete(from, id)
-	}
-	return nil
+	return s.commit(ctx, tx, func() {
+		for _, id := range ids {
+			delete(from, id)
+		}
+	})
 }
 
 func newID(uuid string) string { return strings.ReplaceAll(uuid, "-", "") }

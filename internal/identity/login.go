@@ -29,6 +29,13 @@ func ErrDenied() error {
 // Log lets somebody in, and returns the session with its token. Denied for
 // everything that is wrong.
 func (s *Service) Log(ctx context.Context, l Login) (*Session, string, error) {
+	if s.unsure.Load() { // the password may be another one by now
+		done, err := s.change(ctx)
+		if err != nil {
+			return nil, "", err
+		}
+		done()
+	}
 	t := &token{AuditID: newSecret()[:22]}
 	user, err := s.check(&l, t)
 	if err != nil {

@@ -67,8 +67,11 @@ func (s *Service) applyToProject(p *Project, e ProjectEdit) error {
 // AddProject makes a project, which is enabled unless the edit says otherwise.
 // Exists if the name is taken.
 func (s *Service) AddProject(ctx context.Context, e ProjectEdit) (Project, error) {
-	s.changing.Lock()
-	defer s.changing.Unlock()
+	done, err := s.change(ctx)
+	if err != nil {
+		return Project{}, err
+	}
+	defer done()
 	p := &Project{ID: newID(s.cfg.NewUUID()), Enabled: true}
 	if e.Name == nil {
 		e.Name = new("")
@@ -82,8 +85,11 @@ func (s *Service) AddProject(ctx context.Context, e ProjectEdit) (Project, error
 // EditProject changes a project. The sessions of one that is disabled are good for
 // nothing until it is enabled. Conflict if nobody could administer any more.
 func (s *Service) EditProject(ctx context.Context, id string, e ProjectEdit) (Project, error) {
-	s.changing.Lock()
-	defer s.changing.Unlock()
+	done, err := s.change(ctx)
+	if err != nil {
+		return Project{}, err
+	}
+	defer done()
 	p, err := s.FindProject(id)
 	if err != nil {
 		return Project{}, err
@@ -100,8 +106,11 @@ func (s *Service) EditProject(ctx context.Context, id string, e ProjectEdit) (Pr
 // RemoveProject removes a project. Conflict if it owns servers, which nobody could
 // reach any more, or if nobody could administer any more.
 func (s *Service) RemoveProject(ctx context.Context, id string) error {
-	s.changing.Lock()
-	defer s.changing.Unlock()
+	done, err := s.change(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	p, err := s.FindProject(id)
 	if err != nil {
 		return err

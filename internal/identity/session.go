@@ -45,6 +45,8 @@ func (s *Service) Session(text string) (*Session, error) {
 
 // Revoke ends a session.
 func (s *Service) Revoke(ctx context.Context, text string) error {
+	s.changing.RLock()
+	defer s.changing.RUnlock()
 	return remove(ctx, s, KindToken, s.tokens, hashOf(text))
 }
 
@@ -84,6 +86,8 @@ func (s *Service) sweep(ctx context.Context) error {
 	if !many {
 		return nil
 	}
+	s.changing.RLock()
+	defer s.changing.RUnlock()
 	now := s.cfg.Now()
 	cut := s.cut()
 	return s.revokeWhere(ctx, func(t *token) bool { return !now.Before(t.Expires) || t.Issued.Before(cut[t.User]) })

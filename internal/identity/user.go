@@ -86,8 +86,11 @@ func set[T any](where, what *T) {
 // AddUser makes a user, who is enabled unless the edit says otherwise, and without
 // a password can log in as soon as one is given. Exists if the name is taken.
 func (s *Service) AddUser(ctx context.Context, e UserEdit) (User, error) {
-	s.changing.Lock()
-	defer s.changing.Unlock()
+	done, err := s.change(ctx)
+	if err != nil {
+		return User{}, err
+	}
+	defer done()
 	u := &User{ID: newID(s.cfg.NewUUID()), Enabled: true}
 	if e.Name == nil {
 		e.Name = new("")
@@ -101,8 +104,11 @@ func (s *Service) AddUser(ctx context.Context, e UserEdit) (User, error) {
 // EditUser changes a user. Sessions end of one who is disabled or gets another
 // password. Conflict if nobody could administer any more.
 func (s *Service) EditUser(ctx context.Context, id string, e UserEdit) (User, error) {
-	s.changing.Lock()
-	defer s.changing.Unlock()
+	done, err := s.change(ctx)
+	if err != nil {
+		return User{}, err
+	}
+	defer done()
 	return s.editUser(ctx, id, e)
 }
 
@@ -141,8 +147,11 @@ func (s *Service) ChangePassword(ctx context.Context, id, old, password string) 
 // RemoveUser removes a user with all sessions and credentials. Conflict if nobody
 // could administer any more.
 func (s *Service) RemoveUser(ctx context.Context, id string) error {
-	s.changing.Lock()
-	defer s.changing.Unlock()
+	done, err := s.change(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	u, err := s.FindUser(id)
 	if err != nil {
 		return err
@@ -163,8 +172,11 @@ func (s *Service) RemoveUser(ctx context.Context, id string) error {
 // SetRole gives a user a role in a project, or takes it away. Conflict if nobody
 // could administer any more.
 func (s *Service) SetRole(ctx context.Context, userID, projectID, role string, has bool) error {
-	s.changing.Lock()
-	defer s.changing.Unlock()
+	done, err := s.change(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	u, err := s.FindUser(userID)
 	if err != nil {
 		return err

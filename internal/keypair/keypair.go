@@ -61,25 +61,58 @@ type Service struct {
 	cfg Config
 	// changing is held while one is added or removed, mu while what is known is looked at or changed.
 	changing sync.Mutex
+	unsure   bool // whether a change took effect is to be read in the store before the next one; belongs to changing
 	mu       sync.RWMutex
 	pairs    map[string]*Pair // by id
 }
 
 // Open loads what there is.
 func Open(ctx context.Context, cfg Config) (*Service, error) {
-	s := &Service{cfg: cfg, pairs: map[string]*Pair{}}
-	for o, err := range cfg.Store.List(ctx, Kind, store.Options{}) {
+	s := &Service{cfg: cfg}
+	return s, s.load(ctx)
+}
+
+// load reads what the store has.
+func (s *Service) load(ctx context.Context) error {
+	pairs := map[string]*Pair{}
+	for o, err := range s.cfg.Store.List(ctx, Kind, store.Options{}) {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		p := &Pair{}
 		if err := json.Unmarshal(o.Value, p); err != nil {
-			cfg.Log.Error("an object cannot be read and is set aside; restore it from a backup", "object", "keypair "+o.ID)
+			s.cfg.Log.Error("an object cannot be read and is set aside; restore it from a backup", "object", "keypair "+o.ID)
 			continue
 		}
-		s.pairs[o.ID] = p
+		pairs[o.ID] = p
 	}
-	return s, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pairs = pairs
+	return nil
+}
+
+// sure reads what the store has where nobody knows whether a change took effect. The caller holds changing.
+func (s *Service) sure(ctx context.Context) error {
+	if !s.unsure {
+		return nil
+	}
+	err := s.load(ctx)
+	s.unsure = err != nil
+	return err
+}
+
+// commit makes a change durable and then known, whether or not who asked for it still waits. The caller holds changing.
+func (s *Service) commit(ctx context.Context, tx store.Tx, known func()) error {
+	tx.Epoch = s.cfg.Epoch
+	if _, err := store.Commit(context.WithoutCancel(ctx), s.cfg.Store, tx); err != nil {
+		s.unsure = !store.Refused(err)
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known()
+	return nil
 }
 
 // sumOf stands for a pair of a user.
@@ -137,6 +170,9 @@ func (s *Service) Add(ctx context.Context, user, name, public string) (p Pair, p
 	}
 	s.changing.Lock()
 	defer s.changing.Unlock()
+	if err := s.sure(ctx); err != nil {
+		return p, "", err
+	}
 	if _, err := s.Find(user, name); err == nil {
 		return p, "", fault.New(fault.Exists, "Key pair '%s' already exists.", name).At("name")
 	}
@@ -152,30 +188,21 @@ func (s *Service) keep(ctx context.Context, p *Pair) error {
 		return fault.New(fault.Internal, "a key pair that cannot be written: %w", err)
 	}
 	id := idOf(p.User, p.Name)
-	if _, err := store.Commit(ctx, s.cfg.Store, store.Tx{Epoch: s.cfg.Epoch, Put: []store.Put{{Key: store.Key{Kind: Kind, ID: id}, Value: value}}}); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.pairs[id] = p
-	return nil
+	return s.commit(ctx, store.Tx{Put: []store.Put{{Key: store.Key{Kind: Kind, ID: id}, Value: value}}}, func() { s.pairs[id] = p })
 }
 
 // Remove takes a key pair of a user away. Machines that were made with it keep the key.
 func (s *Service) Remove(ctx context.Context, user, name string) error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
+	if err := s.sure(ctx); err != nil {
+		return err
+	}
 	if _, err := s.Find(user, name); err != nil {
 		return err
 	}
 	id := idOf(user, name)
-	if _, err := store.Commit(ctx, s.cfg.Store, store.Tx{Epoch: s.cfg.Epoch, Delete: []store.Key{{Kind: Kind, ID: id}}}); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.pairs, id)
-	return nil
+	return s.commit(ctx, store.Tx{Delete: []store.Key{{Kind: Kind, ID: id}}}, func() { delete(s.pairs, id) })
 }
 
 // checkName refuses names that Nova refuses, too.

@@ -1,6 +1,7 @@
 package keypair_test
 
 import (
+	"context"
 	"log/slog"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/keypair"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/faultstore"
 	"github.com/drover-project/drover/internal/store/sqlite"
 )
 
@@ -127,5 +129,34 @@ func TestWhatIsNoKeyPairIsRefused(t *testing.T) {
 	}
 	if _, _, err := s.Add(t.Context(), "alice", "one-more", line); !fault.Is(err, fault.Denied) {
 		t.Errorf("one too many: %v", err)
+	}
+}
+
+// TestWhatIsStoredIsKnown: also where the store could not say so, and where who asked has left.
+func TestWhatIsStoredIsKnown(t *testing.T) {
+	_, beneath := open(t, t.TempDir())
+	failing := faultstore.New(beneath)
+	s, err := keypair.Open(t.Context(), keypair.Config{Store: failing, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	if _, _, err := s.Add(left, "u", "early", ""); err != nil || len(s.Of("u")) != 1 {
+		t.Errorf("of one who has left: %v, %v", s.Of("u"), err)
+	}
+	failing.Inject(faultstore.Fault{Do: faultstore.FailAfter})
+	if _, _, err := s.Add(t.Context(), "u", "lost", ""); !fault.Is(err, fault.Unavailable) {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Add(t.Context(), "u", "lost", ""); !fault.Is(err, fault.Exists) {
+		t.Errorf("what is stored is made again: %v", err)
+	}
+	failing.Inject(faultstore.Fault{Do: faultstore.FailAfter})
+	if err := s.Remove(t.Context(), "u", "lost"); !fault.Is(err, fault.Unavailable) {
+		t.Fatal(err)
+	}
+	if err := s.Remove(t.Context(), "u", "lost"); !fault.Is(err, fault.NotFound) {
+		t.Errorf("what is gone is removed again: %v", err)
 	}
 }
