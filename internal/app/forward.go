@@ -175,7 +175,7 @@ func (l *leaderClient) RoundTrip(r *http.Request) (*http.Response, error) {
 	limit := time.After(leaderWait)
 	for {
 		if repeat {
-			r.Body = io.NopCloser(bytes.NewReader(body))
+			r.Body = bodyOf(body)
 		}
 		answer, err := l.http.RoundTrip(r)
 		switch _, told := errors.AsType[*fault.Error](err); {
@@ -195,6 +195,15 @@ func (l *leaderClient) RoundTrip(r *http.Request) (*http.Response, error) {
 		case <-time.After(leaderPause):
 		}
 	}
+}
+
+// bodyOf is the body of a request that may be sent once more. One of no bytes is none: else it would be sent as one whose length nobody knows, for which the leader
+// keeps as much memory as the longest may take.
+func bodyOf(text []byte) io.ReadCloser {
+	if len(text) == 0 {
+		return http.NoBody
+	}
+	return io.NopCloser(bytes.NewReader(text))
 }
 
 // failed answers a request that could not be forwarded, or that nobody
