@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -227,7 +228,7 @@ func (c *crowded) fill(key string) (held []net.Conn) {
 // tellsOfAll: /readyz has a note for each surface, and so has the health of the cluster.
 func (c *crowded) tellsOfAll() {
 	c.Helper()
-	_, ready := watchedPage(c.T, http.MethodGet, c.ready.Health+"/readyz")
+	_, ready := c.asked(c.ready.Health + "/readyz")
 	var report struct {
 		Lines []struct{ State, Part, What string }
 	}
@@ -255,30 +256,40 @@ func (c *crowded) figure(name, key string) float64 {
 	if key == "health" {
 		from = c.ready.RAPI
 	}
-	client := trusting()
-	defer client.CloseIdleConnections()
-	r, err := http.NewRequestWithContext(c.Context(), http.MethodGet, from+"/metrics", http.NoBody)
-	if err != nil {
-		c.Fatal(err)
-	}
-	answer, err := client.Do(r)
-	if err != nil {
-		c.Fatal(err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		c.Fatal(err)
-	}
-	found := regexp.MustCompile(`(?m)^` + name + `\{surface="` + key + `"\} (\S+)$`).FindSubmatch(text)
+	status, text := c.asked(from + "/metrics")
+	found := regexp.MustCompile(`(?m)^` + name + `\{surface="` + key + `"\} (\S+)$`).FindStringSubmatch(text)
 	if found == nil {
-		c.Fatalf("there is no %s of %s", name, key)
+		c.Fatalf("there is no %s of %s: %d\n%s", name, key, status, text)
 	}
-	value, err := strconv.ParseFloat(string(found[1]), 64)
+	value, err := strconv.ParseFloat(found[1], 64)
 	if err != nil {
 		c.Fatal(err)
 	}
 	return value
+}
+
+// asked is a page of a listener that has few places: who asked before may not have been noticed to be gone, so what is refused for that is asked again.
+func (c *crowded) asked(url string) (status int, text string) {
+	c.Helper()
+	for limit := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		client := trusting()
+		r, err := http.NewRequestWithContext(c.Context(), http.MethodGet, url, http.NoBody)
+		if err != nil {
+			c.Fatal(err)
+		}
+		answer, err := client.Do(r)
+		if err != nil {
+			c.Fatal(err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		if err = errors.Join(err, answer.Body.Close()); err != nil {
+			c.Fatal(err)
+		}
+		client.CloseIdleConnections()
+		if answer.StatusCode != http.StatusServiceUnavailable || time.Now().After(limit) {
+			return answer.StatusCode, string(body)
+		}
+	}
 }
 
 // overHTTP is how a surface of HTTP is tried: what stays open has asked once.
