@@ -135,7 +135,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 			}
 			in, ended, why := l.gate.enter(conn)
 			if ended != nil {
-				l.note(ended, fmt.Sprintf("%d others came after it, and it had not shown who it is", l.gate.strangers))
+				l.gate.note(l.Addr(), system(ended.Conn).RemoteAddr(), fmt.Sprintf("%d others came after it, and it had not shown who it is", l.gate.strangers))
 			}
 			if why == "" {
 				return in, nil
@@ -184,7 +184,7 @@ func (g *Gate) enter(conn net.Conn) (in, ended *Conn, why string) {
 	case g.open >= g.total:
 		return nil, ended, fmt.Sprintf("there are already %d connections, as many as there may be", g.total)
 	case g.from[from] >= g.each && !proxied: // whose share it is will be told
-		return nil, ended, fmt.Sprintf("there are already %d connections from this address, as many as there may be", g.each)
+		return nil, ended, g.overShare()
 	}
 	in = &Conn{Conn: conn, gate: g, from: from, in: true}
 	g.open++
@@ -193,6 +193,11 @@ func (g *Gate) enter(conn net.Conn) (in, ended *Conn, why string) {
 		g.unknown = append(g.unknown, in)
 	}
 	return in, ended, ""
+}
+
+// overShare says that an address has its share of the places.
+func (g *Gate) overShare() string {
+	return fmt.Sprintf("there are already %d connections from this address, as many as there may be", g.each)
 }
 
 // drop ends a connection that has not shown who it is. The caller holds mu.
@@ -236,7 +241,7 @@ const maxTold = 16
 
 func (l *Listener) turnAway(conn net.Conn, why string) {
 	g := l.gate
-	l.note(conn, why)
+	g.note(l.Addr(), system(conn).RemoteAddr(), why)
 	g.mu.Lock()
 	tell := g.told < maxTold
 	if tell {

@@ -109,14 +109,13 @@ func (s *spell) at(now time.Time) *Spell {
 }
 
 // note counts a connection that is turned away, or ended for the sake of others, and tells of it in the log.
-func (l *Listener) note(conn net.Conn, why string) {
-	g := l.gate
+func (g *Gate) note(at, from net.Addr, why string) {
 	g.mu.Lock()
 	g.refused++
 	untold, tell := g.crowded.befell(time.Now(), why)
 	g.mu.Unlock()
 	if tell {
-		g.log.Warn("clients are turned away", "surface", g.surface.Key, "at", l.Addr(), "reason", why, "from", system(conn).RemoteAddr(), "clients", untold,
+		g.log.Warn("clients are turned away", "surface", g.surface.Key, "at", at, "reason", why, "from", from, "clients", untold,
 			"limit", g.total, "limit_per_address", g.each)
 	}
 }

@@ -1,12 +1,10 @@
 package gate
 
 import (
-	"fmt"
 	"net"
 	"net/netip"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/pires/go-proxyproto"
 
@@ -53,7 +51,13 @@ func (c *Conn) arrive() error {
 	if !is {
 		return nil
 	}
-	c.arrival.once.Do(func() { c.arrival.err = c.gate.move(c, intake.Origin(p.RemoteAddr().String())) })
+	c.arrival.once.Do(func() {
+		client := p.RemoteAddr()
+		if why := c.gate.move(c, intake.Origin(client.String())); why != "" {
+			c.gate.note(p.Raw().LocalAddr(), client, why)
+			c.arrival.err = fault.New(fault.Busy, "%s", why)
+		}
+	})
 	return c.arrival.err
 }
 
@@ -71,22 +75,19 @@ func (c *Conn) RemoteAddr() net.Addr {
 	return c.Conn.RemoteAddr()
 }
 
-// move counts a connection as that of its client. One over the client's share is ended.
-func (g *Gate) move(c *Conn, origin netip.Prefix) error {
+// move counts a connection as that of its client. One over the client's share is ended, and why is returned.
+func (g *Gate) move(c *Conn, origin netip.Prefix) (why string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !c.in || c.from == origin {
-		return nil
-	}
-	if g.from[origin] >= g.each {
-		why := fmt.Sprintf("there are already %d connections from this address, as many as there may be", g.each)
-		g.refused++
-		g.crowded.befell(time.Now(), why)
+	switch {
+	case !c.in || c.from == origin:
+		return ""
+	case g.from[origin] >= g.each:
 		g.drop(c)
-		return fault.New(fault.Busy, "%s", why)
+		return g.overShare()
 	}
 	g.forget(c.from)
 	c.from = origin
 	g.from[origin]++
-	return nil
+	return ""
 }

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"bytes"
 	"io"
 	"log/slog"
 	"net"
@@ -103,6 +104,8 @@ func TestProxiesTellWhoseConnectionsTheyAre(t *testing.T) {
 // closed gives its place back.
 func TestClientsBehindAProxyShareThePlaces(t *testing.T) {
 	l, in := openBehind(t, Surface{Most: 6, Share: parts, Header: patience})
+	told := &bytes.Buffer{}
+	l.gate.log = slog.New(slog.NewTextHandler(told, nil))
 	var all []net.Conn
 	come := func(client string) (here net.Conn, err error) {
 		there := dial(t, "127.0.0.1", l)
@@ -129,6 +132,9 @@ func TestClientsBehindAProxyShareThePlaces(t *testing.T) {
 	}
 	if got := l.gate.account(time.Now()); got.Open != 4 || got.Refused != 1 || got.Crowded == nil {
 		t.Errorf("%+v", got)
+	}
+	if got := told.String(); strings.Count(got, "clients are turned away") != 1 || !strings.Contains(got, "from=198.51.100.1:4711") {
+		t.Errorf("it is told as %q", got)
 	}
 	for range 2 {
 		_ = first.Close()
@@ -164,8 +170,8 @@ func TestOneThatWasClosedCountsNoMore(t *testing.T) {
 	here, there := net.Pipe()
 	in, _, _ := g.enter(here)
 	_, _ = in.Close(), there.Close()
-	if err := g.move(in, netip.MustParsePrefix("198.51.100.1/32")); err != nil || len(g.from) != 0 {
-		t.Errorf("%v, %v", g.from, err)
+	if why := g.move(in, netip.MustParsePrefix("198.51.100.1/32")); why != "" || len(g.from) != 0 {
+		t.Errorf("%v, %v", g.from, why)
 	}
 }
 
