@@ -407,6 +407,9 @@ func listen(ctx context.Context, s gate.Surface, address string, o Options) (*ga
 
 // behindProxies has requests come from whom trusted proxies say that they are.
 func behindProxies(o Options, h http.Handler) http.Handler {
+	if o.TrustedProxies == nil {
+		return h
+	}
 	trust := forwarded.Trust{Scheme: "https", Proxies: o.TrustedProxies}
 	return trust.Handler(h)
 }

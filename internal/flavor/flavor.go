@@ -6,7 +6,8 @@
 // Invariants:
 //   - A flavor that is known never changes in size: servers keep their own copy, and nothing that is done to a flavor reaches them
 //     (TestASizeStays).
-//   - What somebody is told is durable, with the event that tells who did it (TestFlavorsLast).
+//   - What somebody is told is durable, with the event that tells who did it (TestFlavorsLast), and what is durable counts, whether or not who asked for it still
+//     waits (TestWhoLeavesEndsNoChange).
 //   - What of the first ones was removed stays away (TestTheFirstOnes).
 package flavor
 

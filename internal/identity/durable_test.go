@@ -243,3 +243,26 @@ func TestWhatIsStoredIsInForce(t *testing.T) {
 		})
 	}
 }
+
+// TestNobodyIsLetInUponWhatIsNotKnown: where a new password may be stored and the store cannot be read, the old one lets nobody in, also not when it can be read again.
+func TestNobodyIsLetInUponWhatIsNotKnown(t *testing.T) {
+	r := newRig(t)
+	failing := faultstore.New(r.store)
+	r.store = failing
+	r.open(t)
+	failing.Inject(faultstore.Fault{Do: faultstore.FailAfter})
+	mend := failing.FailReads(faultstore.ReadFault{})
+	if _, err := r.EditUser(t.Context(), "alice", identity.UserEdit{Password: new("other")}); !fault.Is(err, fault.Unavailable) {
+		t.Fatal(err)
+	}
+	if _, _, err := r.Log(t.Context(), alice); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("while the store cannot be read: %v", err)
+	}
+	mend()
+	if _, _, err := r.Log(t.Context(), alice); !fault.Is(err, fault.Denied) {
+		t.Errorf("with the old password: %v", err)
+	}
+	if now := (identity.Login{User: alice.User, Password: "other", Project: alice.Project}); r.log(t, now) == "" {
+		t.Error("the new password lets nobody in")
+	}
+}

@@ -10,7 +10,8 @@
 //     one is about to begin.
 //   - Somebody can administer: who is the last to do so stays that.
 //   - What owns servers is not removed.
-//   - A change that is durable counts, whether or not who asked for it still waits; and none is made upon what nobody knows to be stored.
+//   - A change that is durable counts, whether or not who asked for it still waits; and none is made upon what nobody knows to be
+//     stored (TestWhatIsStoredIsInForce).
 //   - Nothing here, and no error of it, holds a password or a token.
 package identity
 

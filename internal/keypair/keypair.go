@@ -3,7 +3,7 @@
 // Invariants:
 //   - A private key that is made here is told once, to who asked for it, and kept nowhere (TestAPrivateKeyIsToldOnce).
 //   - Key pairs are of one user: nobody else sees or takes them (TestKeyPairsAreOfOneUser).
-//   - What a user is told is durable (TestKeyPairsLast).
+//   - What a user is told is durable (TestKeyPairsLast), and what is durable counts, whether or not who asked for it still waits (TestWhatIsStoredIsKnown).
 package keypair
 
 import (

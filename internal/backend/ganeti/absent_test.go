@@ -51,7 +51,7 @@ func TestAbsenceIsAStatementOfTheCluster(t *testing.T) {
 			if c.absent != (err == nil) || err != nil && fault.CodeOf(err) != fault.Unavailable {
 				t.Errorf("%+v, %v", sight, err)
 			}
-			if c.absent && (sight.Instance || sight.Proven || !strings.Contains(sight.Absent, "two whole lists lack it") || listed.Load() != lists) {
+			if c.absent && (sight.Instance || sight.Proven || !strings.Contains(sight.Absent, "two whole lists lack it") || listed.Load() != wholeLists) {
 				t.Errorf("after %d lists: %+v", listed.Load(), sight)
 			}
 		})

@@ -401,8 +401,8 @@ func (c *Cluster) find(ctx context.Context, instance server.Ref) (i *remoteInsta
 	return i, err
 }
 
-// lists is how many whole lists have to lack an instance before it counts as not there.
-const lists = 2
+// wholeLists is how many whole lists have to lack an instance before it counts as not there.
+const wholeLists = 2
 
 // absent returns why it is known that an instance is not there. Asked for by itself it was not found, which a proxy may have said, or a
 // master that has just taken over: whole lists of the cluster have to lack its UUID, too, each begun after the other was read. An error
@@ -413,7 +413,7 @@ func (c *Cluster) absent(ctx context.Context, instance server.Ref, made bool) (w
 		return fmt.Sprintf("cluster %s has no instance %s", c.cfg.URL, instance.Name), nil
 	}
 	n := 0
-	for range lists {
+	for range wholeLists {
 		n = 0
 		err := c.eachInstance(ctx, func(i *remoteInstance) error {
 			n++

@@ -273,15 +273,15 @@ func (b ofCluster) Look(ctx context.Context, ref server.Ref, jobs []job.ID) (ser
 		}
 	}
 	name, i := b.find(ref)
-	switch {
-	case i != nil && ref.UUID != "" && b.w.streams.IntN("denied/"+b.life.name, denials) == 0:
+	if i != nil && ref.UUID != "" && b.w.streams.IntN("denied/"+b.life.name, denials) == 0 {
 		b.w.Reached.Add("a cluster denies that it has an instance")
-		sight.Absent = "denied"
 		time.AfterFunc(denied, func() { b.mu.Lock(); defer b.mu.Unlock(); b.tell(name) })
-	case i == nil || ref.UUID != "" && i.uuid != ref.UUID:
+		i = nil
+	}
+	if i == nil || ref.UUID != "" && i.uuid != ref.UUID {
 		sight.Absent = "it is not among the instances"
 	}
-	if i != nil && sight.Absent != "denied" {
+	if i != nil {
 		sight.Instance, sight.Name, sight.UUID, sight.Stopped, sight.Made = true, name, i.uuid, i.stopped, i.made
 		sight.Tags = slices.Sorted(maps.Keys(i.tags))
 	}
