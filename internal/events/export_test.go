@@ -1,4 +1,4 @@
 package events
 
-// Unfinished is how many jobs the outbox, which has stopped, takes for unfinished.
-func (o *Outbox) Unfinished() int { return len(o.told) }
+// Remembered is of how many jobs the outbox, which has stopped, knows what it told.
+func (o *Outbox) Remembered() int { return len(o.told) }

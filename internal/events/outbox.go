@@ -46,8 +46,16 @@ type Outbox struct {
 	at cursor
 	// looked is the revision of at, for who asks.
 	looked atomic.Int64
-	// told counts the opcodes of unfinished jobs that are published.
+	// told counts the opcodes that are published of each job that the feed may still tell of.
 	told map[job.ID]int
+	// ended are the jobs in told that came to their end, in the order in which that was published.
+	ended []ending
+}
+
+// ending is a job that ended, as was seen at a revision of the store. The feed may be behind it, and tell of the job again.
+type ending struct {
+	job      job.ID
+	revision store.Revision
 }
 
 // Looked is the revision of the store up to which everything was looked at, and published if there was an event in it; 0 before Run has begun.
@@ -56,7 +64,7 @@ func (o *Outbox) Looked() int64 { return o.looked.Load() }
 // Run publishes until ctx ends, which is no error. It begins where the last run
 // ended, the very first one at the present.
 func (o *Outbox) Run(ctx context.Context) error {
-	o.told = map[job.ID]int{}
+	o.told, o.ended = map[job.ID]int{}, nil
 	err := o.resume(ctx)
 	o.looked.Store(int64(o.at.Revision))
 	for err == nil {
@@ -120,6 +128,7 @@ func (o *Outbox) follow(ctx context.Context) error {
 			published += n
 		}
 		o.at.Revision = changes[len(changes)-1].Revision
+		o.forget()
 		o.looked.Store(int64(o.at.Revision))
 		if published > 0 { // else the cursor's own change would be one to write down
 			if err := o.save(ctx); err != nil {
@@ -179,9 +188,17 @@ func (o *Outbox) tell(ctx context.Context, id job.ID) (published int, err error)
 		o.at.Ended = max(o.at.Ended, j.Ops[i].End)
 	}
 	if j.Final() {
-		delete(o.told, id)
+		o.ended = append(o.ended, ending{job: id, revision: store.Revision(o.Picture.Load().Revision)})
 	}
 	return published, nil
+}
+
+// forget drops what was told of the jobs that the feed tells of no more: it is behind their end.
+func (o *Outbox) forget() {
+	for len(o.ended) > 0 && o.ended[0].revision <= o.at.Revision {
+		delete(o.told, o.ended[0].job)
+		o.ended = o.ended[1:]
+	}
 }
 
 // lateness is how long before the newest published event something may have ended that became

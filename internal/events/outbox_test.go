@@ -117,6 +117,8 @@ func (b *broker) toldOnce(t *testing.T) {
 type shortFeed struct {
 	store.Store
 	oldest atomic.Int64
+	// slow, if it is set, has the feed tell of each change by itself, and of none before it is closed.
+	slow atomic.Pointer[chan struct{}]
 }
 
 func (s *shortFeed) Watch(ctx context.Context, after store.Revision) iter.Seq2[[]store.Change, error] {
@@ -125,7 +127,24 @@ func (s *shortFeed) Watch(ctx context.Context, after store.Revision) iter.Seq2[[
 			yield(nil, fault.New(fault.Compacted, "the feed begins with %d", oldest))
 		}
 	}
-	return s.Store.Watch(ctx, after)
+	gate := s.slow.Load()
+	if gate == nil {
+		return s.Store.Watch(ctx, after)
+	}
+	return func(yield func([]store.Change, error) bool) {
+		for changes, err := range s.Store.Watch(ctx, after) {
+			<-*gate
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, c := range changes {
+				if !yield([]store.Change{c}, nil) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // rig is a controller and its store.
@@ -192,6 +211,20 @@ func (r *rig) begun() {
 		}
 	}
 	r.Fatal("the outbox never begins")
+}
+
+// looked waits until an outbox has looked at everything that is stored.
+func (r *rig) looked(o *events.Outbox) {
+	r.Helper()
+	now, err := r.store.Revision(r.Context())
+	if err != nil {
+		r.Fatal(err)
+	}
+	for limit := time.Now().Add(patience); o.Looked() < int64(now); {
+		if time.Now().After(limit) {
+			r.Fatalf("the outbox looked at what is stored up to revision %d of %d", o.Looked(), now)
+		}
+	}
 }
 
 func (r *rig) submit(ops ...map[string]any) job.ID {
@@ -285,11 +318,37 @@ func TestAnOpcodeIsToldOnce(t *testing.T) {
 	other, _ := r.end()
 	b.await(t, other)
 	b.toldOnce(t)
+	r.looked(o)
 	cancel()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if n := o.Unfinished(); n != 0 {
+	if n := o.Remembered(); n != 0 {
+		t.Errorf("of %d jobs is known what was told, and all have ended", n)
+	}
+}
+
+// TestAnOpcodeIsToldOnceThoughTheFeedIsBehind: a feed that tells of each change by itself, and of the first when the job has ended.
+func TestAnOpcodeIsToldOnceThoughTheFeedIsBehind(t *testing.T) {
+	r, b := newRig(t), newBroker()
+	gate := make(chan struct{})
+	r.store.slow.Store(&gate)
+	ctx, cancel := context.WithCancel(t.Context())
+	o := &events.Outbox{Store: r.store, Queue: r.queue, Picture: r.shown, Publish: b.publish, Log: slog.New(slog.DiscardHandler)}
+	done := make(chan error, 1)
+	go func() { done <- o.Run(ctx) }()
+	r.begun()
+	first, _ := r.end()
+	second, _ := r.end()
+	close(gate)
+	b.await(t, first, second)
+	r.looked(o)
+	b.toldOnce(t)
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if n := o.Remembered(); n != 0 {
 		t.Errorf("of %d jobs is known what was told, and all have ended", n)
 	}
 }
