@@ -2,7 +2,6 @@ package compute
 
 import (
 	"encoding/json"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -11,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/drover-project/drover/internal/fault"
-	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/tagsync"
 )
@@ -256,59 +254,4 @@ func checkServerName(name string) error {
 		return fault.New(fault.Invalid, "Invalid input for field/attribute name. It must have 1 to %d characters, none of them a control character, and no blanks at its ends", maxName).At("name")
 	}
 	return nil
-}
-
-func act(r *request) (result, error) {
-	s, err := r.server()
-	if err != nil {
-		return result{}, err
-	}
-	var body map[string]json.RawMessage
-	if err := r.read(nil, &body); err != nil {
-		return result{}, err
-	}
-	if len(body) != 1 {
-		return result{}, fault.New(fault.Invalid, "The body of an action must be an object with one key")
-	}
-	for key, argument := range body {
-		if protocol, is := oldConsoles[key]; is && r.flavour == nova && !r.since(withConsoles) {
-			return r.oldConsole(s, protocol, argument)
-		}
-		if key == consoleOutput && r.flavour == nova {
-			return r.printed(s, argument)
-		}
-		a, known := actions[key]
-		if !known {
-			return result{}, fault.New(fault.Invalid, "There is no such action: %s", fault.Clip(key, 100)).
-				WithHint("there are %s", strings.Join(slices.Sorted(maps.Keys(actions)), ", "))
-		}
-		if err := (intake.Key{Done: true, In: a.arguments}).Check(key, argument); err != nil {
-			return result{}, err
-		}
-		do := a.do
-		if do == server.Reboot {
-			if do, err = rebootOf(argument); err != nil {
-				return result{}, err
-			}
-		}
-		if _, err := r.api.cfg.Engine.Begin(s.ID, do, r.asked()); err != nil {
-			return result{}, err
-		}
-	}
-	return result{status: http.StatusAccepted}, nil
-}
-
-func rebootOf(argument json.RawMessage) (server.Do, error) {
-	var how struct {
-		Type string `json:"type"`
-	}
-	if intake.ReadOpen(argument, &how) == nil {
-		switch strings.ToUpper(how.Type) {
-		case "SOFT":
-			return server.Reboot, nil
-		case "HARD":
-			return server.RebootHard, nil
-		}
-	}
-	return "", fault.New(fault.Invalid, "reboot needs a type: SOFT or HARD").At("type")
 }

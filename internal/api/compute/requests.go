@@ -1,9 +1,6 @@
 package compute
 
-import (
-	"github.com/drover-project/drover/internal/intake"
-	"github.com/drover-project/drover/internal/server"
-)
+import "github.com/drover-project/drover/internal/intake"
 
 // The bodies of requests: all keys that Nova's schemas know of up to the newest
 // microversion that there is, and Cyclades' own. What is not done is refused.
@@ -60,20 +57,4 @@ var (
 	bodyOfMetadata    = intake.Object{"metadata": done}
 	bodyOfItem        = intake.Object{"meta": done}
 	bodyOfTags        = intake.Object{"tags": done}
-)
-
-// action is what may be asked of a server, with the arguments that it has.
-type action struct {
-	do        server.Do
-	arguments intake.Object
-}
-
-var (
-	none = intake.Object{}
-
-	// actions are all there are, by the key of the body.
-	actions = map[string]action{
-		"os-start": {server.Start, none}, "start": {server.Start, none}, "os-stop": {server.Stop, none}, "shutdown": {server.Stop, none},
-		"delete": {server.Delete, none}, "forceDelete": {server.Delete, none}, "reboot": {server.Reboot, intake.Object{"type": done}},
-	}
 )

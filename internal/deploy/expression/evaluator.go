@@ -37,7 +37,7 @@ type Evaluator struct {
 func (l *Language) Evaluator(space *state.Space) (*Evaluator, error) {
 	e := &Evaluator{language: l, space: space, scope: l.engine.NewContext(), pieces: map[yaql.Code]*piece{},
 		byText: map[string]*piece{}, pairs: map[comparison]*Decision{}, memos: map[string]*memo{}}
-	functions, err := e.functions()
+	functions, err := e.register()
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (e *Evaluator) pieceOf(l *yaql.Lambda) *piece {
 	p := e.byText[name]
 	if p == nil || p.repeatable != repeatable {
 		p = &piece{text: name, repeatable: repeatable, sides: [2]*memo{{}, {}}, same: map[string]*Decision{}}
-		if !f.looksAround() {
+		if !f.looksAround(e.language.compares) {
 			p.sides[1] = p.sides[0]
 		}
 		e.byText[name] = p

@@ -61,10 +61,10 @@ func (f facts) repeatable(known map[string]bool) bool {
 	return true
 }
 
-// looksAround tells whether the piece looks at the new or old state by itself, and not at $ alone.
-func (f facts) looksAround() bool {
+// looksAround tells whether the piece looks at the new or old state by itself, by functions that do, and not at $ alone.
+func (f facts) looksAround(compares map[string]bool) bool {
 	for name := range f.calls {
-		if comparing[name] {
+		if compares[name] {
 			return true
 		}
 	}

@@ -2,12 +2,9 @@ package expression
 
 import (
 	"context"
-	"errors"
 	"slices"
-	"strings"
 	"sync"
 
-	"github.com/drover-project/drover/internal/deploy/dump"
 	"github.com/drover-project/drover/yaql"
 )
 
@@ -21,8 +18,10 @@ const (
 type Language struct {
 	engine  *yaql.Engine
 	helpers []*yaql.Function
-	known   map[string]bool      // names of functions that compute the same from the same
-	scope   func() *yaql.Context // the functions that expressions can call; nothing is evaluated in it
+	known   map[string]bool // names of functions that compute the same from the same
+	// compares has the names of those that look at the new or the old state, whatever $ is.
+	compares map[string]bool
+	scope    func() *yaql.Context // the functions that expressions can call; nothing is evaluated in it
 }
 
 // NewLanguage returns the language of tasks with further functions of an operator's own. These must compute the same
@@ -32,10 +31,10 @@ func NewLanguage(helpers ...*yaql.Function) (*Language, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Language{engine: engine, helpers: helpers, known: map[string]bool{}}
+	l := &Language{engine: engine, helpers: helpers, known: map[string]bool{}, compares: map[string]bool{}}
 	l.scope = sync.OnceValue(func() *yaql.Context {
 		c := engine.NewContext()
-		all, _ := (&Evaluator{language: l}).functions() // evaluators are made with them, and tell what is wrong
+		all, _ := (&Evaluator{language: l}).register() // evaluators are made with them, and tell what is wrong
 		c.Register(all...)
 		return c
 	})
@@ -45,11 +44,9 @@ func NewLanguage(helpers ...*yaql.Function) (*Language, error) {
 	for _, f := range helpers {
 		l.known[f.Name()] = true
 	}
-	for name := range comparing {
-		l.known[name] = true
-	}
-	for _, name := range []string{"toYaml", "toJson", "quoted", "isUndef"} {
-		l.known[name] = true
+	for _, f := range own() {
+		l.known[f.name] = true
+		l.compares[f.name] = f.compares
 	}
 	for _, name := range []string{"random", "randint", "now", "def", "lambda", "assert"} {
 		delete(l.known, name)
@@ -70,7 +67,7 @@ func (l *Language) Pure(text string, params []string) (func(c *yaql.Context, arg
 		return nil, err
 	}
 	for name := range l.inspect(code.Tree()).calls {
-		if comparing[name] || l.Has(name) && !l.known[name] {
+		if l.compares[name] || l.Has(name) && !l.known[name] {
 			return nil, &yaql.Error{Class: yaql.NoFunctionRegisteredException, Offset: -1,
 				Message: "the function " + name + " does not depend on arguments alone", Hint: "give its result as an argument"}
 		}
@@ -84,10 +81,6 @@ func (l *Language) Pure(text string, params []string) (func(c *yaql.Context, arg
 		return code.EvalIn(c.GoContext(), own, nil)
 	}, nil
 }
-
-// comparing are the functions that look at the new or the old state, whatever $ is.
-var comparing = map[string]bool{"new": true, "old": true, "changed": true, "changedAny": true, "changedAll": true,
-	"added": true, "deleted": true}
 
 // Expression is a compiled expression.
 type Expression struct {
@@ -159,108 +152,4 @@ func (*undefined) Call(name string, _ []any) (any, error) {
 	}
 	return nil, &yaql.Error{Class: yaql.NoMethodRegisteredException, Message: `Unknown method "` + name + `" for receiver undefined`,
 		Hint: "the old state has no such value; test it with isUndef()", Offset: -1}
-}
-
-// functions are those that an evaluator registers in its context.
-func (e *Evaluator) functions() ([]*yaql.Function, error) {
-	var out []*yaql.Function
-	var failed error
-	add := func(name, params string, call func(c *yaql.Context, args []any) (any, error), options ...yaql.FunctionOption) {
-		f, err := yaql.NewFunction(name, params, call, options...)
-		failed = errors.Join(failed, err)
-		out = append(out, f)
-	}
-	add("new", "expr: lambda", func(_ *yaql.Context, args []any) (any, error) { return e.call(lambda(args[0]), e.now.New) },
-		yaql.Described("The value of an expression on the new state.", "new($.mtu)"))
-	add("old", "expr: lambda", func(_ *yaql.Context, args []any) (any, error) {
-		v, err := e.call(lambda(args[0]), e.now.Old)
-		if err != nil {
-			return notThere, nil //nolint:nilerr // what the old state does not answer is undefined
-		}
-		return v, nil
-	}, yaql.Described("The value of an expression on the state of the task's last success on the node.", "old($.mtu)"))
-	add("changed", "expr: lambda", func(c *yaql.Context, args []any) (any, error) {
-		d, err := e.compare(c, "changed", lambda(args[0]))
-		return d != nil && d.Changed, err
-	}, yaql.Described("Whether the value of an expression differs between the two states.", "changed($.mtu)"))
-	add("changedAny", "*exprs: lambda", func(c *yaql.Context, args []any) (any, error) {
-		return e.compareMany(c, "changedAny", args, true)
-	}, yaql.Described("Whether one of the values differs.", "changedAny($.mtu, $.vlans)"))
-	add("changedAll", "*exprs: lambda", func(c *yaql.Context, args []any) (any, error) {
-		return e.compareMany(c, "changedAll", args, false)
-	}, yaql.Described("Whether all values differ.", "changedAll($.mtu, $.vlans)"))
-	add("added", "expr: lambda", func(c *yaql.Context, args []any) (any, error) {
-		d, err := e.compare(c, "added", lambda(args[0]))
-		if err != nil {
-			return nil, err
-		}
-		return d.added(), nil
-	}, yaql.Described("What came to a value since the old state.", "added($.nodes)"))
-	add("deleted", "expr: lambda", func(c *yaql.Context, args []any) (any, error) {
-		d, err := e.compare(c, "deleted", lambda(args[0]))
-		if err != nil {
-			return nil, err
-		}
-		return d.deleted(), nil
-	}, yaql.Described("What went from a value since the old state.", "deleted($.nodes)"))
-	add("isUndef", "value: any?", func(c *yaql.Context, args []any) (any, error) {
-		_, err := c.Finalize(args[0]) // undefined answers for itself
-		return false, err
-	}, yaql.AsMethod(),
-		yaql.Described("Whether the old state had no answer.", "old($.mtu).isUndef()"))
-	add("toYaml", "value: any?", written(dump.YAML), yaql.AsMethod(), yaql.Described("The value as a YAML document.", "$.toYaml()"))
-	add("toJson", "value: any?", written(dump.JSON), yaql.AsMethod(), yaql.Described("The value as JSON.", "$.toJson()"))
-	add("quoted", "value: any?", func(c *yaql.Context, args []any) (any, error) {
-		v, err := c.Finalize(args[0])
-		if err != nil {
-			return nil, err
-		}
-		return quoted(v)
-	}, yaql.AsMethod(), yaql.Described("The value as a word of a command for sh, or the values of a list as words.", "$.name.quoted()"))
-	return append(out, e.language.helpers...), failed
-}
-
-// quoted is a value as a shell reads it and takes nothing in it for its own; of a list it is each of them as a word.
-func quoted(v any) (string, error) {
-	if items, ok := v.([]any); ok {
-		words := make([]string, len(items))
-		for i, x := range items {
-			if _, nested := x.([]any); nested {
-				return "", &yaql.Error{Class: yaql.TypeError, Message: "a list within a list is no word of a command", Offset: -1}
-			}
-			word, err := quoted(x)
-			if err != nil {
-				return "", err
-			}
-			words[i] = word
-		}
-		return strings.Join(words, " "), nil
-	}
-	text, ok := v.(string)
-	if !ok {
-		var err error
-		if text, err = dump.JSON(v); err != nil {
-			return "", err
-		}
-		text = strings.TrimSuffix(text, "\n")
-	}
-	if strings.ContainsRune(text, 0) {
-		return "", &yaql.Error{Class: yaql.ValueError, Message: "no word of a command can hold the character NUL", Offset: -1}
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'", nil
-}
-
-func lambda(v any) *yaql.Lambda {
-	l, _ := v.(*yaql.Lambda) // the declared type of the parameter
-	return l
-}
-
-func written(write func(any) (string, error)) func(c *yaql.Context, args []any) (any, error) {
-	return func(c *yaql.Context, args []any) (any, error) {
-		v, err := c.Finalize(args[0])
-		if err != nil {
-			return nil, err
-		}
-		return write(v)
-	}
 }

@@ -1,0 +1,85 @@
+package compute
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/intake"
+	"github.com/drover-project/drover/internal/server"
+)
+
+// action is what may be asked of a server, with the arguments that it has.
+type action struct {
+	do        server.Do
+	arguments intake.Object
+}
+
+var (
+	none = intake.Object{}
+
+	// actions are all there are, by the key of the body.
+	actions = map[string]action{
+		"os-start": {server.Start, none}, "start": {server.Start, none}, "os-stop": {server.Stop, none}, "shutdown": {server.Stop, none},
+		"delete": {server.Delete, none}, "forceDelete": {server.Delete, none}, "reboot": {server.Reboot, intake.Object{"type": done}},
+	}
+)
+
+// act does what the one key of the body names: an action of the table, each of which is a task of the server; or, at the versions that have it, something about its console.
+func act(r *request) (result, error) {
+	s, err := r.server()
+	if err != nil {
+		return result{}, err
+	}
+	var body map[string]json.RawMessage
+	if err := r.read(nil, &body); err != nil {
+		return result{}, err
+	}
+	if len(body) != 1 {
+		return result{}, fault.New(fault.Invalid, "The body of an action must be an object with one key")
+	}
+	for key, argument := range body {
+		if protocol, is := oldConsoles[key]; is && r.flavour == nova && !r.since(withConsoles) {
+			return r.oldConsole(s, protocol, argument)
+		}
+		if key == consoleOutput && r.flavour == nova {
+			return r.printed(s, argument)
+		}
+		a, known := actions[key]
+		if !known {
+			return result{}, fault.New(fault.Invalid, "There is no such action: %s", fault.Clip(key, 100)).
+				WithHint("there are %s", strings.Join(slices.Sorted(maps.Keys(actions)), ", "))
+		}
+		if err := (intake.Key{Done: true, In: a.arguments}).Check(key, argument); err != nil {
+			return result{}, err
+		}
+		do := a.do
+		if do == server.Reboot {
+			if do, err = rebootOf(argument); err != nil {
+				return result{}, err
+			}
+		}
+		if _, err := r.api.cfg.Engine.Begin(s.ID, do, r.asked()); err != nil {
+			return result{}, err
+		}
+	}
+	return result{status: http.StatusAccepted}, nil
+}
+
+func rebootOf(argument json.RawMessage) (server.Do, error) {
+	var how struct {
+		Type string `json:"type"`
+	}
+	if intake.ReadOpen(argument, &how) == nil {
+		switch strings.ToUpper(how.Type) {
+		case "SOFT":
+			return server.Reboot, nil
+		case "HARD":
+			return server.RebootHard, nil
+		}
+	}
+	return "", fault.New(fault.Invalid, "reboot needs a type: SOFT or HARD").At("type")
+}
