@@ -145,7 +145,7 @@ func (c *controller) raise(ctx context.Context, by *audit.By) (r format.Raise, e
 	return r, err
 }
 
-// tryRaise raises the format in one transaction with the event that tells of it; without an event where
+// tryRaise raises the format in one transaction with the event that tells of it; without a word where
 // nobody wants it, since there was nothing before.
 func (c *controller) tryRaise(ctx context.Context, by *audit.By) (format.Raise, error) {
 	g, err := c.gather(ctx)
@@ -164,6 +164,9 @@ func (c *controller) tryRaise(ctx context.Context, by *audit.By) (format.Raise, 
 		return r, c.raisedAfterAll(ctx, r.To, err)
 	}
 	c.format.Set(r.To)
+	if by == nil {
+		return r, nil
+	}
 	c.log.Warn("the format of the store was raised; programs that do not know it cannot lead any more", "from", r.From, "to", r.To, "brings", format.Brought(r.To))
 	return r, nil
 }

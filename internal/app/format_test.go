@@ -103,7 +103,8 @@ func ofBefore(t *testing.T, url string) (dir string, last int) {
 func TestNewStoresBeginAtTheNewestFormat(t *testing.T) {
 	stores.Each(t, func(t *testing.T, url string) {
 		dir := t.TempDir()
-		c := startWith(t, app.Options{Data: dir, Store: url})
+		var warned strings.Builder // by handlers, one at a time
+		c := startWith(t, app.Options{Data: dir, Store: url, Log: slog.New(slog.NewTextHandler(&warned, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 		if f := c.format(t); f.Format != format.Newest || f.Next != f.Format || f.Newest != f.Format || len(f.Holds) != 0 {
 			t.Errorf("it is %+v", f)
 		}
@@ -112,6 +113,9 @@ func TestNewStoresBeginAtTheNewestFormat(t *testing.T) {
 		}
 		if err := c.stop(); err != nil {
 			t.Fatal(err)
+		}
+		if strings.Contains(warned.String(), "format") {
+			t.Errorf("at the first start somebody reads %s", warned.String())
 		}
 		wantFormatAt(t, placeOf(dir, url), format.Newest)
 	})

@@ -56,13 +56,16 @@ func compareDigits(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-var hostName = regexp.MustCompile(`^[a-z0-9._-]{1,255}$`)
+// hostName leaves how long it may be to maxHostName: a pattern that counts that far takes 80 kB of memory.
+var hostName = regexp.MustCompile(`^[a-z0-9._-]+$`)
+
+const maxHostName = 255
 
 // NormalName returns the name of an instance, node or cluster in the form in
 // which it is kept (lower case, no dot at the end), or refuses it.
 func NormalName(name string) (string, error) {
 	low := strings.TrimSuffix(strings.ToLower(name), ".")
-	if !hostName.MatchString(low) || strings.HasPrefix(low, ".") || strings.HasPrefix(low, "-") || strings.Contains(low, "..") {
+	if len(low) > maxHostName || !hostName.MatchString(low) || strings.HasPrefix(low, ".") || strings.HasPrefix(low, "-") || strings.Contains(low, "..") {
 		return "", fault.New(fault.Invalid, "Invalid hostname '%s'", name).
 			WithHint("1 to 255 of: letters a-z, digits, dot, dash, underscore; no empty label")
 	}

@@ -6,10 +6,13 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"errors"
+	"io"
 	"io/fs"
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 
 	"github.com/drover-project/drover/internal/fault"
 )
@@ -26,11 +29,16 @@ type shell struct {
 	version string
 }
 
-// file is one of them, as it is and compressed.
+// file is one of them. It is read from the program for whoever asks, and compressed for the first who does: who never opens the page, or no console in it,
+// has none of that in memory.
 type file struct {
-	kind       string
-	text, less []byte
+	name, kind string
+	size       int64
+	less       func() []byte
 }
+
+// assets is where the files are whose names have a sum of what is in them.
+const assets = "assets/"
 
 // kinds are the media types of the files by the ends of their names. They are told here since a machine's own table of them may say
 // otherwise, and a browser that is told not to guess would then run nothing.
@@ -39,7 +47,7 @@ var kinds = map[string]string{
 	".txt": "text/plain; charset=utf-8",
 }
 
-// loadShell reads the files, which are in the program.
+// loadShell looks which files there are in the program.
 func loadShell() *shell {
 	s := &shell{files: map[string]file{}}
 	sum := sha256.New()
@@ -47,13 +55,17 @@ func loadShell() *shell {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		text, err := dist.ReadFile(name)
+		info, err := d.Info()
 		if err != nil {
 			return err
 		}
-		_, _ = sum.Write(text) // a hash takes everything
-		s.files[strings.TrimPrefix(name, "dist/")] = file{kinds[path.Ext(name)], text, compressed(text)}
-		return nil
+		short := strings.TrimPrefix(name, "dist/")
+		s.files[short] = file{name, kinds[path.Ext(name)], info.Size(), sync.OnceValue(func() []byte { return compressed(name) })}
+		_, _ = io.WriteString(sum, short+"\n") // a hash takes everything
+		if strings.HasPrefix(short, assets) {
+			return nil
+		}
+		return copyFile(sum, name)
 	})
 	if err != nil { // they are in the program
 		panic(err)
@@ -63,11 +75,11 @@ func loadShell() *shell {
 	return s
 }
 
-func compressed(text []byte) []byte {
+func compressed(name string) []byte {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
 	if err == nil {
-		_, err = w.Write(text)
+		err = copyFile(w, name)
 	}
 	if err == nil {
 		err = w.Close()
@@ -75,7 +87,16 @@ func compressed(text []byte) []byte {
 	if err != nil { // it is in memory
 		panic(err)
 	}
-	return out.Bytes()
+	return bytes.Clone(out.Bytes()) // which is as long as it is, not as it might have become
+}
+
+func copyFile(to io.Writer, name string) error {
+	f, err := dist.Open(name)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, f)
+	return errors.Join(err, f.Close())
 }
 
 // ServeHTTP answers with a file, or for each address that a screen may have with the page: which screen that is, it finds out itself.
@@ -83,9 +104,9 @@ func (s *shell) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Path, "/")
 	f, ok := s.files[name]
 	switch {
-	case ok && strings.HasPrefix(name, "assets/"): // its name has a sum of what is in it
+	case ok && strings.HasPrefix(name, assets):
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-	case strings.HasPrefix(name, "assets/"), strings.HasPrefix(name, "api/"):
+	case strings.HasPrefix(name, assets), strings.HasPrefix(name, "api/"):
 		refuse(w, fault.New(fault.NotFound, "there is nothing at this address"))
 		return
 	case !ok:
@@ -94,10 +115,12 @@ func (s *shell) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", f.kind)
 	w.Header().Set("Vary", "Accept-Encoding")
-	text := f.text
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") && len(f.less) < len(f.text) {
-		w.Header().Set("Content-Encoding", "gzip")
-		text = f.less
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		if less := f.less(); int64(len(less)) < f.size {
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write(less) // the client may be gone
+			return
+		}
 	}
-	_, _ = w.Write(text) // the client may be gone
+	_ = copyFile(w, f.name) // here, too
 }

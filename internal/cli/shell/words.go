@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/qlang"
@@ -14,7 +15,7 @@ import (
 // A rewording says in the words of this command line what a controller says in those of
 // the reference, which clients of the protocols know.
 type rewording struct {
-	theirs *regexp.Regexp
+	theirs func() *regexp.Regexp
 	ours   string
 	// kind is the kind of item that the first group names, and field the field by which, if
 	// there is none of that name; list is the command that tells which there are.
@@ -22,7 +23,12 @@ type rewording struct {
 }
 
 func reword(theirs, ours string) rewording {
-	return rewording{theirs: regexp.MustCompile("^" + theirs + "$"), ours: ours}
+	return rewording{theirs: whole(theirs), ours: ours}
+}
+
+// whole is the form of a whole text. Most processes show no text of them, so it is compiled by the first that is looked at.
+func whole(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^" + text + "$") })
 }
 
 func noSuch(theirs, kind, thing string) rewording {
@@ -42,9 +48,9 @@ var rewordings = []rewording{
 	noSuch(`Network (?:name )?'?([^ ']+)'? not (?:found|known)`, "network", "network"),
 	noSuch(`Image (?:name )?'?([^ ']+)'? not (?:found|known)`, "image", "image"),
 	noSuch(`Filter rule with UUID (\S+) does not exist`, "", "rule"),
-	{theirs: regexp.MustCompile(`^there is no environment "(.*)"$`), ours: `there is no environment "$1"`, kind: "environment", field: "name", list: "drover deploy env list"},
-	{theirs: regexp.MustCompile(`^there is no deployment (\d+)$`), ours: "there is no deployment $1", list: "drover deploy history"},
-	{theirs: regexp.MustCompile(`^there is no server "(.*)"$`), ours: `there is no server "$1"`, list: "drover server list"},
+	{theirs: whole(`there is no environment "(.*)"`), ours: `there is no environment "$1"`, kind: "environment", field: "name", list: "drover deploy env list"},
+	{theirs: whole(`there is no deployment (\d+)`), ours: "there is no deployment $1", list: "drover deploy history"},
+	{theirs: whole(`there is no server "(.*)"`), ours: `there is no server "$1"`, list: "drover server list"},
 	reword(`Can't find field named '(.*)'`, "there is no field $1"),
 	reword(`malformed FilterAction JSON: (.*)`, "there is no action $1"),
 	reword(`Invalid types in comparison, trying to compare (.*) with 'QuotedString (.*)'`, "$1 cannot be compared with the text $2"),
@@ -61,8 +67,8 @@ var unknownField = regexp.MustCompile(`^Can't find field named '.*'$`)
 // Reworded is a message in our own words, if it is one in the reference's.
 func Reworded(message string) string {
 	for _, r := range rewordings {
-		if r.theirs.MatchString(message) {
-			return r.theirs.ReplaceAllString(message, r.ours)
+		if r.theirs().MatchString(message) {
+			return r.theirs().ReplaceAllString(message, r.ours)
 		}
 	}
 	return message
@@ -76,7 +82,7 @@ func (sh *Shell) WithNearest(ctx context.Context, err error) error {
 		return err
 	}
 	for _, r := range rewordings {
-		m := r.theirs.FindStringSubmatch(f.Message)
+		m := r.theirs().FindStringSubmatch(f.Message)
 		if m == nil || r.kind == "" {
 			continue
 		}
@@ -97,7 +103,7 @@ func (sh *Shell) WithPlace(err error) error {
 	}
 	c := *f
 	for _, r := range rewordings {
-		if r.list != "" && r.theirs.MatchString(f.Message) {
+		if r.list != "" && r.theirs().MatchString(f.Message) {
 			return c.WithHint("%s tells which there are", r.list)
 		}
 	}
@@ -127,8 +133,8 @@ func nearestName(typed string, names []string) string {
 func ownReason(line string) string {
 	text, _, _ := strings.Cut(line, "  (at char ")
 	for _, r := range filterReasons {
-		if r.theirs.MatchString(text) {
-			return r.theirs.ReplaceAllString(text, r.ours)
+		if r.theirs().MatchString(text) {
+			return r.theirs().ReplaceAllString(text, r.ours)
 		}
 	}
 	return text

@@ -26,19 +26,22 @@ type provider struct {
 }
 
 var (
-	isProvider = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
-	isParam    = regexp.MustCompile(`^[A-Za-z0-9_]{1,100}$`)
+	isProvider = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+	isParam    = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
 )
 
 // scripts are those that a provider must have. verify is there for what may come: the reference calls it neither.
 var scripts = []string{"create", "attach", "detach", "remove", "grow", "setinfo", "verify"}
+
+// maxName is how long the name of a provider or parameter may be, in bytes.
+const maxName = 100
 
 // maxList is how much of a list of parameters is read, in bytes.
 const maxList = 64 << 10
 
 // provider looks whether a provider has what it must have.
 func (d *Driver) provider(name string) (*provider, error) {
-	if !isProvider.MatchString(name) {
+	if len(name) > maxName || !isProvider.MatchString(name) {
 		return nil, fault.New(fault.Invalid, "%.200q cannot be the name of a storage provider", name).At("provider")
 	}
 	p := &provider{name: name, dir: filepath.Join(d.providers, name)}
@@ -77,7 +80,7 @@ func (p *provider) check(disk *storage.Disk) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(disk.Params)) {
 		switch {
-		case !isParam.MatchString(name) || !slices.Contains(p.params, name):
+		case len(name) > maxName || !isParam.MatchString(name) || !slices.Contains(p.params, name):
 			return fault.New(fault.Invalid, "the storage provider %s has no parameter %.100q", p.name, name).At("disks."+name).WithHint("it has: %s", strings.Join(p.params, ", "))
 		case strings.ContainsRune(disk.Params[name], 0):
 			return fault.New(fault.Invalid, "the parameter %s of the storage provider %s has a zero byte", name, p.name).At("disks." + name)
