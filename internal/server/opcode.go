@@ -34,6 +34,17 @@ var simple = map[Do]struct {
 	RebootHard: {"OP_INSTANCE_REBOOT", map[string]any{"reboot_type": "hard"}},
 }
 
+// creationOpcode is what makes an instance.
+const creationOpcode = "OP_INSTANCE_CREATE"
+
+// OpcodeOf names the opcode by which a task is carried out.
+func OpcodeOf(do Do) string {
+	if do == Create {
+		return creationOpcode
+	}
+	return simple[do].opcode
+}
+
 // CreationReason begins the reason of the job that makes a server.
 func CreationReason(id string) string { return string(Create) + " server " + id }
 
@@ -93,7 +104,7 @@ func (s *Server) creation(trail reason.Trail, marked bool) (*opcode.Opcode, erro
 	if g := s.Guest; g != nil && g.UserData != "" {
 		params["osparams_private"] = map[string]any{cluster.UserData: g.UserData}
 	}
-	return opcode.FromMap("OP_INSTANCE_CREATE", params)
+	return opcode.FromMap(creationOpcode, params)
 }
 
 // tagOpcodes are the opcodes of what is done to tags.

@@ -15,6 +15,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -68,6 +69,8 @@ type Server struct {
 	Tasks []Task `json:"tasks,omitempty"`
 	// Serial is that of the newest task.
 	Serial int64 `json:"serial,omitempty"`
+	// Done is what was done to it, the oldest first.
+	Done []Act `json:"done,omitempty"`
 	// Fault is why the newest task failed; nil when it did not.
 	Fault *Fault        `json:"fault,omitempty"`
 	Tags  servertag.Set `json:"tags,omitzero"`
@@ -248,6 +251,7 @@ func (s *Server) Refused(serial int64, text string, now job.Time) *Server {
 	next.Tasks = slices.DeleteFunc(slices.Clone(s.Tasks), func(t Task) bool {
 		if t.Serial == serial {
 			next.Fault = &Fault{Do: t.Do, Text: text, Time: now}
+			next.Done = noted(s.Done, Act{Task: t, Ended: now, Failed: text})
 			if t.Do == Create {
 				next.Guest = next.Guest.forget()
 			}
@@ -319,7 +323,11 @@ func (s *Server) settleTask(sight Sight) (deleted bool) {
 	if !outcome.OK {
 		s.Fault = &Fault{Do: task.Do, Job: task.Job, Text: outcome.Text, Time: sight.Now}
 	}
-	s.Tasks = s.Tasks[1:]
+	act := Act{Task: *task, Began: outcome.Began, Ended: cmp.Or(outcome.Ended, sight.Now)}
+	if !outcome.OK {
+		act.Failed = cmp.Or(outcome.Text, "the job did not succeed")
+	}
+	s.Tasks, s.Done = s.Tasks[1:], noted(s.Done, act)
 	if task.Do == Create {
 		s.Guest = s.Guest.forget()
 	}

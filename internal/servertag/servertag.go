@@ -70,6 +70,8 @@ type Asked struct {
 	// "cli", or "cluster" for a tag that was found there.
 	User  string `json:"user"`
 	Front string `json:"front"`
+	// ID is that of the account, where what is kept tells of it: tasks do, tags do not.
+	ID string `json:"id,omitempty"`
 	// Request is the id of the request, empty where there was none.
 	Request string `json:"request,omitempty"`
 	// From is the address that the request came from, if that is known.

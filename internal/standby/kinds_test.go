@@ -47,6 +47,7 @@ var (
 		"application-credential": "the same",
 		"server":                 "the same; queries of servers go to the leader",
 		"server-number":          "the same",
+		"server-past":            "the same",
 		"keypair":                "the same",
 		"flavor":                 "the same",
 		"store":                  "what the store says of itself; its format is looked at (TestAFormatThatCannotBeReadIsNoPicture)",

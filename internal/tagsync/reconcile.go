@@ -8,8 +8,13 @@ import (
 	"github.com/drover-project/drover/internal/servertag"
 )
 
-// Reconcile has every server looked at, for what no event told of.
+// Reconcile has every server looked at, for what no event told of, and forgets those that are long gone.
 func (e *Engine) Reconcile() {
+	e.beside(func() {
+		if err := e.forgetPast(e.ctx); err != nil && e.ctx.Err() == nil {
+			e.cfg.Log.Info("deleted servers are forgotten later", "error", err)
+		}
+	})
 	for s := range e.Servers().All() {
 		e.kick(s.ID)
 	}

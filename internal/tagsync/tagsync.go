@@ -49,6 +49,8 @@ const (
 	KindServer store.Kind = "server"
 	// KindNumber has the greatest number of a server so far, under one id.
 	KindNumber store.Kind = "server-number"
+	// KindPast has what is kept of servers that are done with, at the time when they went.
+	KindPast store.Kind = "server-past"
 )
 
 // NumberKey is where the greatest number is.
@@ -304,6 +306,8 @@ func (e *Engine) CreateMany(ctx context.Context, w *Wish, n int) ([]*server.Serv
 		return nil, fault.New(fault.WrongState, "networks, keys and user data of servers need format %d of the store, which has %d", format.Guests, now).At("server").
 			WithHint("it is raised when all controllers know it: drover cluster format info")
 	}
+	asked := w.Asked
+	asked.ID = w.User
 	made := make([]*server.Server, n)
 	for i := range made {
 		s := &server.Server{
@@ -313,7 +317,7 @@ func (e *Engine) CreateMany(ctx context.Context, w *Wish, n int) ([]*server.Serv
 		if n > 1 {
 			s.Name += "-" + strconv.Itoa(i+1)
 		}
-		if made[i], err = s.Begin(server.Create, w.Asked); err != nil {
+		if made[i], err = s.Begin(server.Create, asked); err != nil {
 			return nil, err
 		}
 	}

@@ -218,16 +218,20 @@ func (e *Engine) turn(id string) (wake job.Time, err error) {
 		return 0, err
 	}
 	sight.Now = e.Now()
-	s, err = e.change(id, func(s *server.Server) (*server.Server, error) {
+	var past *server.Past
+	s, err = e.changeBeside(id, func(s *server.Server) (*server.Server, error) {
 		sight := s.Own(sight)
 		next := s.Settle(e.cfg.Policy, sight)
+		if next == nil {
+			past = s.Past(sight)
+		}
 		if next == nil || next.Deleting() || next.Deleted != 0 {
 			return next, nil
 		}
 		tags, again := next.Tags.Turn(e.cfg.Policy, sight.Sight)
 		wake = again
 		return next.WithTags(tags), nil
-	})
+	}, keeping(&past))
 	if fault.Is(err, fault.NotFound) || s == nil {
 		return 0, nil
 	}
@@ -325,12 +329,14 @@ func (e *Engine) missed(s *server.Server, err error) error {
 	if s.Deleted == 0 {
 		return fault.New(fault.Unavailable, "the instance of server %s was not found to be deleted: %w", s.ID, err)
 	}
-	_, err = e.Change(s.ID, func(s *server.Server) (*server.Server, error) {
+	var past *server.Past
+	_, err = e.changeBeside(s.ID, func(s *server.Server) (*server.Server, error) {
 		if s.Deleted == 0 {
 			return s, nil
 		}
+		past = s.Past(server.Sight{Sight: servertag.Sight{Now: e.Now()}})
 		return nil, nil
-	})
+	}, keeping(&past))
 	if fault.Is(err, fault.NotFound) {
 		return nil
 	}

@@ -161,6 +161,21 @@ def check_openstack_power(c):
     assert c.names() == []
 
 
+def check_openstack_events(c):
+    made = c.create("web1")
+    c.openstack("server", "reboot", "--hard", "--wait", "web1")
+    listed = c.rows("server", "event", "list", "--long", "web1")
+    assert [row["Action"] for row in listed] == ["reboot", "create"], listed
+    shown = c.rows("server", "event", "show", "web1", listed[1]["Request ID"])
+    assert shown["action"] == "create" and shown["instance_uuid"] == made["id"] and shown["message"] is None, shown
+    assert "OP_INSTANCE_CREATE" in str(shown["events"]) and "Success" in str(shown["events"]), shown
+    refused("404|not found", c.openstack, "server", "event", "show", "web1", "req-0")
+    c.openstack("server", "delete", "--wait", "web1")
+    listed = c.rows("server", "event", "list", made["id"])
+    assert [row["Action"] for row in listed] == ["delete", "reboot", "create"], listed
+    assert "reboot" in c.nova("instance-action-list", made["id"])
+
+
 def check_openstack_properties(c):
     def properties():
         shown = c.rows("server", "show", "web1")["properties"]

@@ -23,7 +23,7 @@ import (
 var (
 	tempestAlways = []string{
 		"compute.flavors", "compute.limits", "compute.images.test_list_images", "compute.test_versions", "compute.servers.test_availability_zone",
-		"compute.servers.test_delete_server", "compute.servers.test_disk_config", "compute.servers.test_instance_actions_negative",
+		"compute.servers.test_delete_server", "compute.servers.test_disk_config", "compute.servers.test_instance_actions", "compute.servers.test_instance_actions_negative",
 		"compute.servers.test_list_server_filters", "compute.servers.test_list_servers_negative", "compute.servers.test_multiple_create",
 		"compute.servers.test_multiple_create_negative", "compute.servers.test_server_addresses_negative", "compute.servers.test_server_metadata",
 		"compute.servers.test_server_metadata_negative", "compute.servers.test_server_tags", "compute.servers.test_servers", "compute.servers.test_servers_negative",

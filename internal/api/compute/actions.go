@@ -62,11 +62,18 @@ func act(r *request) (result, error) {
 				return result{}, err
 			}
 		}
-		if _, err := r.api.cfg.Engine.Begin(s.ID, do, r.asked()); err != nil {
+		if _, err := r.begin(s, do); err != nil {
 			return result{}, err
 		}
 	}
 	return result{status: http.StatusAccepted}, nil
+}
+
+// begin has something done to a server, which is kept with who asked for it.
+func (r *request) begin(s *server.Server, do server.Do) (*server.Server, error) {
+	by := r.asked()
+	by.ID = r.session.User.ID
+	return r.api.cfg.Engine.Begin(s.ID, do, by)
 }
 
 func rebootOf(argument json.RawMessage) (server.Do, error) {

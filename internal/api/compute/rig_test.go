@@ -50,6 +50,16 @@ type cloud struct {
 	jobs      map[string]job.ID // by key
 	ended     map[job.ID]servertag.Outcome
 	asked     *opcode.Opcode // by the newest job
+	held      bool           // jobs are taken, and nobody hears of their end
+}
+
+// hold has the ends of jobs held back, or told.
+func (c *cloud) hold(held bool) {
+	c.mu.Lock()
+	c.held = held
+	changed := c.changed
+	c.mu.Unlock()
+	changed(server.Ref{})
 }
 
 func newCloud() *cloud {
@@ -109,7 +119,9 @@ func (c *cloud) Look(_ context.Context, instance server.Ref, jobs []job.ID) (ser
 	sight := c.instances[instance.Name]
 	sight.Ended = map[job.ID]servertag.Outcome{}
 	for _, id := range jobs {
-		sight.Ended[id] = c.ended[id]
+		if !c.held {
+			sight.Ended[id] = c.ended[id]
+		}
 	}
 	return sight, nil
 }
@@ -172,6 +184,8 @@ type rig struct {
 	granted  console.Grant
 	// printed is what each machine printed.
 	printed string
+	// waits is what jobs wait for.
+	waits string
 	// away: the identity service does not answer.
 	away bool
 	// token is that of a member of the project home, root that of an administrator, where a test has made one.
@@ -270,7 +284,7 @@ func newRig(t *testing.T) *rig {
 			}
 			return []byte(r.printed), r.consoles
 		},
-		Waits: func(context.Context, job.ID) string { return "" }})
+		Waits: func(context.Context, job.ID) string { return r.waits }})
 	r.home, r.token = r.join("alice", "home", identity.Member)
 	return r
 }

@@ -67,6 +67,8 @@ var routes = []route{
 	{"DELETE", []string{"servers", "{}"}, rights.Change, deleteServer, both},
 	{"POST", []string{"servers", "{}", "action"}, rights.Change, act, both},
 	{"POST", []string{"servers", "{}", "remote-consoles"}, rights.Change, openRemoteConsole, novas},
+	{"GET", []string{"servers", "{}", "os-instance-actions"}, rights.Look, listActs, novas},
+	{"GET", []string{"servers", "{}", "os-instance-actions", "{}"}, rights.Look, showAct, novas},
 	{"GET", []string{"servers", "{}", "metadata"}, rights.Look, showMetadata, both},
 	{"POST", []string{"servers", "{}", "metadata"}, rights.Change, addMetadata, both},
 	{"PUT", []string{"servers", "{}", "metadata"}, rights.Change, replaceMetadata, both},

@@ -225,7 +225,7 @@ func deleteServer(r *request) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	_, err = r.api.cfg.Engine.Begin(s.ID, server.Delete, r.asked())
+	_, err = r.begin(s, server.Delete)
 	return result{status: http.StatusNoContent}, err
 }
 

@@ -25,6 +25,7 @@ const (
 	withLock         = 9
 	withKeyUser      = 10
 	withDescription  = 19
+	withPast         = 21
 	withTags         = 26
 	withoutImages    = 36
 	withoutNetworks  = 36
@@ -32,6 +33,7 @@ const (
 	withStatusCheck  = 38
 	withoutImageMeta = 39
 	withFlavor       = 47
+	withEvents       = 51
 	withCreateTags   = 52
 	withFlavorText   = 55
 )

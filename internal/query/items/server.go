@@ -122,7 +122,31 @@ func serverFields() []query.Field[*server.Server] {
 		momentField("unmatched", "Unmatched", "Since when nobody can tell which instance it is (drover server match)", func(s row) job.Time { return s.Unmatched }),
 		momentField("deleted", "Deleted", "Since when its instance is gone", func(s row) job.Time { return s.Deleted }),
 		textField("gone", "Gone", "Why that is known", func(s row) string { return s.Gone }),
+		{Def: def("actions", "Actions", query.KindOther, "What was done to it, the oldest first: task, user, request, when it was asked for and over, job, why it failed"),
+			Get: func(_ *query.View, s row) query.Cell { return known(actionsOf(s)) }},
 	}
+}
+
+// actionsOf is what was done to a server, a list each, as trails are; null stands for what is not known, or not there.
+func actionsOf(s *server.Server) []any {
+	orNull := func(text string) any {
+		if text == "" {
+			return nil
+		}
+		return text
+	}
+	out := []any{}
+	for _, a := range s.Acts() {
+		var over, id any
+		if a.Ended != 0 {
+			over = since(a.Ended).Value
+		}
+		if a.Job != 0 {
+			id = int64(a.Job)
+		}
+		out = append(out, []any{string(a.Do), a.Asked.User, orNull(a.Asked.Request), since(a.Asked.Time).Value, over, id, orNull(a.Failed)})
+	}
+	return out
 }
 
 // serverTagFigures are the fields that sum a server's tags up.

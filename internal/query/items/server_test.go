@@ -70,13 +70,15 @@ func TestServersAndTheirTags(t *testing.T) {
 	set = set.Begin(next.Steps[0], 21e6)
 	set = set.Submitted(set.Serial, 5, 21e6)
 	rows := server.NewTable(
-		&server.Server{ID: "s1", Number: 1, Name: "web", Instance: "snf-1", Project: "p", Built: 9e6, Tags: set},
+		&server.Server{ID: "s1", Number: 1, Name: "web", Instance: "snf-1", Project: "p", Built: 9e6, Tags: set,
+			Done: []server.Act{{Task: server.Task{Do: server.Create, Asked: by, Job: 4}, Ended: 9e6, Failed: "x"}}},
 		&server.Server{ID: "s0", Number: 2, Name: "db", Instance: "snf-2", Backend: "far", Project: "p", Tasks: []server.Task{{Do: server.Create}}})
 	jobs := job.NewTable()
 	jobs.Put(waiter(t, 5, "").WithHold(&job.Hold{Rule: "r0", Since: 1}))
 	src := &query.Source{Inventory: cluster.Empty(), Servers: rows, JobTable: jobs, Now: time.Unix(30, 0)}
 	for _, tc := range []struct{ what, fields, filter, want string }{
 		{"server", "id,status,backend,task,tags,system_tags", "", `"s1" "ACTIVE" "own" !3 ["new"] ["ours"]; "s0" "BUILD" "far" "create" [] []`},
+		{"server", "id,actions", "", `"s1" [["create","alice","req-7",20,9,4,"x"]]; "s0" [["create","",null,null,null,null,null]]`},
 		{"server", "pending,failed,generation,pending_since,pending_age,jobs", `id == "s1"`, `2 0 4 10 20 [5]`},
 		{"server", "name", `id == "nosuch"`, ""},
 		{"server", "name", `pending_age > 100`, ""},
