@@ -77,18 +77,17 @@ type Config struct {
 
 // Service keeps flavors. It may be used from any number of goroutines.
 type Service struct {
-	cfg Config
-	// changing is held while one is changed, mu while what is known is looked at or replaced.
-	changing sync.Mutex
-	// unsure: what the store has is to be read before anything is changed. It belongs to changing.
-	unsure bool
-	mu     sync.RWMutex
-	all    []Flavor // by id
+	cfg    Config
+	mirror store.Mirror
+	// mu is held while what is known is looked at or replaced.
+	mu  sync.RWMutex
+	all []Flavor // by id
 }
 
 // Open loads what there is.
 func Open(ctx context.Context, cfg Config) (*Service, error) {
 	s := &Service{cfg: cfg}
+	s.mirror.Read = s.load
 	return s, s.load(ctx)
 }
 
@@ -169,11 +168,11 @@ func (s *Service) Add(ctx context.Context, f Flavor, ask Ask) (Flavor, error) {
 	if err := f.check(); err != nil {
 		return f, err
 	}
-	s.changing.Lock()
-	defer s.changing.Unlock()
-	if err := s.sure(ctx); err != nil {
+	done, err := s.mirror.Change(ctx)
+	if err != nil {
 		return f, err
 	}
+	defer done()
 	all := s.All()
 	for _, other := range all {
 		switch {
@@ -200,11 +199,11 @@ type Edit struct {
 // Change changes the flavor of an id. NotFound when there is none, or a project may not choose it that is to do so no more; Exists for a
 // project that may already; Conflict about projects of a flavor that all may choose.
 func (s *Service) Change(ctx context.Context, id string, e Edit, ask Ask) (Flavor, error) {
-	s.changing.Lock()
-	defer s.changing.Unlock()
-	if err := s.sure(ctx); err != nil {
+	done, err := s.mirror.Change(ctx)
+	if err != nil {
 		return Flavor{}, err
 	}
+	defer done()
 	was, err := s.Find(id)
 	if err != nil {
 		return was, err
@@ -247,11 +246,11 @@ func (f Flavor) with(e Edit) (Flavor, error) {
 
 // Remove takes the flavor of an id away. Servers that were made in it keep their size. NotFound when there is none.
 func (s *Service) Remove(ctx context.Context, id string, ask Ask) (Flavor, error) {
-	s.changing.Lock()
-	defer s.changing.Unlock()
-	if err := s.sure(ctx); err != nil {
+	done, err := s.mirror.Change(ctx)
+	if err != nil {
 		return Flavor{}, err
 	}
+	defer done()
 	was, err := s.Find(id)
 	if err != nil {
 		return was, err
@@ -259,19 +258,7 @@ func (s *Service) Remove(ctx context.Context, id string, ask Ask) (Flavor, error
 	return was, s.commit(audit.FlavorRemove, &was, nil, ask)
 }
 
-// sure reads what the store has where nobody knows whether a change took effect. The caller holds changing.
-func (s *Service) sure(ctx context.Context) error {
-	if !s.unsure {
-		return nil
-	}
-	if err := s.load(ctx); err != nil {
-		return err
-	}
-	s.unsure = false
-	return nil
-}
-
-// commit makes a change durable, with its event, and shows it. The caller holds changing.
+// commit makes a change durable, with its event, and shows it. The caller has the change.
 func (s *Service) commit(verb audit.Verb, before, after *Flavor, ask Ask) error {
 	if ask.Dry {
 		return nil
@@ -303,7 +290,7 @@ func (s *Service) commit(verb audit.Verb, before, after *Flavor, ask Ask) error 
 		durable <- err
 	})
 	if err := <-durable; err != nil { // who asked may have left: what is stored counts even so
-		s.unsure = !store.Refused(err)
+		s.mirror.Became(err)
 		return err
 	}
 	s.cfg.Picture.Publish()

@@ -35,7 +35,7 @@ func (s *Service) Credentials(user string) []Credential {
 // one that was given, or a random one. Without roles it has all that its user
 // has in the project. Invalid for roles that the user does not have.
 func (s *Service) AddCredential(ctx context.Context, c Credential, secret string) (Credential, string, error) {
-	done, err := s.change(ctx)
+	done, err := s.mirror.Change(ctx)
 	if err != nil {
 		return c, "", err
 	}
@@ -73,7 +73,7 @@ func (s *Service) AddCredential(ctx context.Context, c Credential, secret string
 // RemoveCredential removes an application credential of a user, and ends its
 // sessions.
 func (s *Service) RemoveCredential(ctx context.Context, user, id string) error {
-	done, err := s.change(ctx)
+	done, err := s.mirror.Change(ctx)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -107,11 +106,8 @@ type Service struct {
 	cfg    Config
 	hasher hasher
 
-	// changing is held while accounts are changed, one change at a time, and shared
-	// while a session is written down that rests upon how they are.
-	changing sync.RWMutex
-	// unsure: it is not known whether a change took effect, so the store has to be read before the next one.
-	unsure atomic.Bool
+	// mirror lets changes of accounts in, one at a time. It is shared while a session is written down that rests upon how they are.
+	mirror store.Mirror
 	// owning is held while a project is removed, and shared while something is made
 	// that it owns.
 	owning   sync.RWMutex
@@ -126,10 +122,11 @@ type Service struct {
 func Open(ctx context.Context, cfg Config) (*Service, error) {
 	s := &Service{cfg: cfg, hasher: newHasher(), users: map[string]*User{}, projects: map[string]*Project{},
 		creds: map[string]*Credential{}, tokens: map[string]*token{}}
+	s.mirror.Read = s.load
 	return s, s.load(ctx)
 }
 
-// load reads all that the store has. Who calls it holds changing, so nobody changes it meanwhile.
+// load reads all that the store has. Who calls it has the change, so nobody changes it meanwhile.
 func (s *Service) load(ctx context.Context) error {
 	return errors.Join(load(ctx, s, KindUser, s.users), load(ctx, s, KindProject, s.projects),
 		load(ctx, s, KindCredential, s.creds), load(ctx, s, KindToken, s.tokens))
@@ -155,50 +152,13 @@ func load[T any](ctx context.Context, s *Service, kind store.Kind, into map[stri
 	return nil
 }
 
-// change begins a change of accounts, one at a time, upon what the store has. Who is let in calls done.
-func (s *Service) change(ctx context.Context) (done func(), err error) {
-	s.changing.Lock()
-	if err := s.sure(ctx); err != nil {
-		s.changing.Unlock()
-		return nil, err
-	}
-	return func() {
-		if s.unsure.Load() {
-			soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), rereadTime)
-			defer cancel()
-			_ = s.sure(soon) // or whoever comes next finds it out
-		}
-		s.changing.Unlock()
-	}, nil
-}
-
-// rereadTime is how long a store may take to tell what became of a change before the next one has to ask it.
-const rereadTime = time.Second
-
-// sure reads what the store has where nobody knows whether a change took effect. The caller holds changing.
-func (s *Service) sure(ctx context.Context) error {
-	if !s.unsure.Load() {
-		return nil
-	}
-	err := s.load(ctx)
-	if err == nil {
-		s.unsure.Store(false)
-	}
-	return err
-}
-
-// commit makes a transaction durable and then known, whether or not who asked for it still waits.
+// commit makes a transaction durable and then known.
 func (s *Service) commit(ctx context.Context, tx store.Tx, known func()) error {
-	_, err := store.Commit(context.WithoutCancel(ctx), s.cfg.Store, tx)
-	switch {
-	case err == nil:
+	return s.mirror.Commit(ctx, s.cfg.Store, tx, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		known()
-	case !store.Refused(err):
-		s.unsure.Store(true)
-	}
-	return err
+	})
 }
 
 // put makes an object durable, together with the end of sessions, and then known.

@@ -29,8 +29,8 @@ func ErrDenied() error {
 // Log lets somebody in, and returns the session with its token. Denied for
 // everything that is wrong.
 func (s *Service) Log(ctx context.Context, l Login) (*Session, string, error) {
-	if s.unsure.Load() { // the password may be another one by now
-		done, err := s.change(ctx)
+	if s.mirror.Unsure() { // the password may be another one by now
+		done, err := s.mirror.Change(ctx)
 		if err != nil {
 			return nil, "", err
 		}
@@ -52,8 +52,7 @@ func (s *Service) Log(ctx context.Context, l Login) (*Session, string, error) {
 	if err := s.sweep(ctx); err != nil {
 		return nil, "", err
 	}
-	s.changing.RLock()
-	defer s.changing.RUnlock()
+	defer s.mirror.Share()()
 	// While the password was looked at another one may have taken its place.
 	if now, err := s.FindUser(user.ID); err != nil || !now.Enabled || now.Password != user.Password {
 		return nil, "", ErrDenied()

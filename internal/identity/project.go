@@ -67,7 +67,7 @@ func (s *Service) applyToProject(p *Project, e ProjectEdit) error {
 // AddProject makes a project, which is enabled unless the edit says otherwise.
 // Exists if the name is taken.
 func (s *Service) AddProject(ctx context.Context, e ProjectEdit) (Project, error) {
-	done, err := s.change(ctx)
+	done, err := s.mirror.Change(ctx)
 	if err != nil {
 		return Project{}, err
 	}
@@ -85,7 +85,7 @@ func (s *Service) AddProject(ctx context.Context, e ProjectEdit) (Project, error
 // EditProject changes a project. The sessions of one that is disabled are good for
 // nothing until it is enabled. Conflict if nobody could administer any more.
 func (s *Service) EditProject(ctx context.Context, id string, e ProjectEdit) (Project, error) {
-	done, err := s.change(ctx)
+	done, err := s.mirror.Change(ctx)
 	if err != nil {
 		return Project{}, err
 	}
@@ -106,7 +106,7 @@ func (s *Service) EditProject(ctx context.Context, id string, e ProjectEdit) (Pr
 // RemoveProject removes a project. Conflict if it owns servers, which nobody could
 // reach any more, or if nobody could administer any more.
 func (s *Service) RemoveProject(ctx context.Context, id string) error {
-	done, err := s.change(ctx)
+	done, err := s.mirror.Change(ctx)
 	if err != nil {
 		return err
 	}

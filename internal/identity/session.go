@@ -45,8 +45,7 @@ func (s *Service) Session(text string) (*Session, error) {
 
 // Revoke ends a session.
 func (s *Service) Revoke(ctx context.Context, text string) error {
-	s.changing.RLock()
-	defer s.changing.RUnlock()
+	defer s.mirror.Share()()
 	return remove(ctx, s, KindToken, s.tokens, hashOf(text))
 }
 
@@ -86,8 +85,7 @@ func (s *Service) sweep(ctx context.Context) error {
 	if !many {
 		return nil
 	}
-	s.changing.RLock()
-	defer s.changing.RUnlock()
+	defer s.mirror.Share()()
 	now := s.cfg.Now()
 	cut := s.cut()
 	return s.revokeWhere(ctx, func(t *token) bool { return !now.Before(t.Expires) || t.Issued.Before(cut[t.User]) })

@@ -86,7 +86,7 @@ func set[T any](where, what *T) {
 // AddUser makes a user, who is enabled unless the edit says otherwise, and without
 // a password can log in as soon as one is given. Exists if the name is taken.
 func (s *Service) AddUser(ctx context.Context, e UserEdit) (User, error) {
-	done, err := s.change(ctx)
+	done, err := s.mirror.Change(ctx)
 	if err != nil {
 		return User{}, err
 	}
@@ -104,7 +104,7 @@ func (s *Service) AddUser(ctx context.Context, e UserEdit) (User, error) {
 // EditUser changes a user. Sessions end of one who is disabled or gets another
 // password. Conflict if nobody could administer any more.
 func (s *Service) EditUser(ctx context.Context, id string, e UserEdit) (User, error) {
-	done, err := s.change(ctx)
+	done, err := s.mirror.Change(ctx)
 	if err != nil {
 		return User{}, err
 	}
@@ -112,7 +112,7 @@ func (s *Service) EditUser(ctx context.Context, id string, e UserEdit) (User, er
 	return s.editUser(ctx, id, e)
 }
 
-// editUser is EditUser for who holds changing.
+// editUser is EditUser for who has the change.
 func (s *Service) editUser(ctx context.Context, id string, e UserEdit) (User, error) {
 	u, err := s.FindUser(id)
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *Service) ChangePassword(ctx context.Context, id, old, password string) 
 // RemoveUser removes a user with all sessions and credentials. Conflict if nobody
 // could administer any more.
 func (s *Service) RemoveUser(ctx context.Context, id string) error {
-	done, err := s.change(ctx)
+	done, err := s.mirror.Change(ctx)
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (s *Service) RemoveUser(ctx context.Context, id string) error {
 // SetRole gives a user a role in a project, or takes it away. Conflict if nobody
 // could administer any more.
 func (s *Service) SetRole(ctx context.Context, userID, projectID, role string, has bool) error {
-	done, err := s.change(ctx)
+	done, err := s.mirror.Change(ctx)
 	if err != nil {
 		return err
 	}

@@ -58,17 +58,17 @@ type Config struct {
 
 // Service keeps key pairs. It may be used from any number of goroutines.
 type Service struct {
-	cfg Config
-	// changing is held while one is added or removed, mu while what is known is looked at or changed.
-	changing sync.Mutex
-	unsure   bool // whether a change took effect is to be read in the store before the next one; belongs to changing
-	mu       sync.RWMutex
-	pairs    map[string]*Pair // by id
+	cfg    Config
+	mirror store.Mirror
+	// mu is held while what is known is looked at or changed.
+	mu    sync.RWMutex
+	pairs map[string]*Pair // by id
 }
 
 // Open loads what there is.
 func Open(ctx context.Context, cfg Config) (*Service, error) {
 	s := &Service{cfg: cfg}
+	s.mirror.Read = s.load
 	return s, s.load(ctx)
 }
 
@@ -92,27 +92,14 @@ func (s *Service) load(ctx context.Context) error {
 	return nil
 }
 
-// sure reads what the store has where nobody knows whether a change took effect. The caller holds changing.
-func (s *Service) sure(ctx context.Context) error {
-	if !s.unsure {
-		return nil
-	}
-	err := s.load(ctx)
-	s.unsure = err != nil
-	return err
-}
-
-// commit makes a change durable and then known, whether or not who asked for it still waits. The caller holds changing.
+// commit makes a change durable and then known.
 func (s *Service) commit(ctx context.Context, tx store.Tx, known func()) error {
 	tx.Epoch = s.cfg.Epoch
-	if _, err := store.Commit(context.WithoutCancel(ctx), s.cfg.Store, tx); err != nil {
-		s.unsure = !store.Refused(err)
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known()
-	return nil
+	return s.mirror.Commit(ctx, s.cfg.Store, tx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		known()
+	})
 }
 
 // sumOf stands for a pair of a user.
@@ -168,11 +155,11 @@ func (s *Service) Add(ctx context.Context, user, name, public string) (p Pair, p
 	if p.Public, p.Fingerprint, err = readKey(public); err != nil {
 		return p, "", err
 	}
-	s.changing.Lock()
-	defer s.changing.Unlock()
-	if err := s.sure(ctx); err != nil {
+	done, err := s.mirror.Change(ctx)
+	if err != nil {
 		return p, "", err
 	}
+	defer done()
 	if _, err := s.Find(user, name); err == nil {
 		return p, "", fault.New(fault.Exists, "Key pair '%s' already exists.", name).At("name")
 	}
@@ -193,11 +180,11 @@ func (s *Service) keep(ctx context.Context, p *Pair) error {
 
 // Remove takes a key pair of a user away. Machines that were made with it keep the key.
 func (s *Service) Remove(ctx context.Context, user, name string) error {
-	s.changing.Lock()
-	defer s.changing.Unlock()
-	if err := s.sure(ctx); err != nil {
+	done, err := s.mirror.Change(ctx)
+	if err != nil {
 		return err
 	}
+	defer done()
 	if _, err := s.Find(user, name); err != nil {
 		return err
 	}

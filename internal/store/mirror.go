@@ -1,0 +1,75 @@
+package store
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Mirror is for a service that has in memory what the store has of a kind: it lets changes in one at a time, each upon what is stored. A change of
+// which the store cannot say what became of it leaves a doubt (Became); then all is read anew, at once if that goes, and before the next change in any case.
+type Mirror struct {
+	// Read has what is in memory be what the store has.
+	Read func(ctx context.Context) error
+
+	changing sync.RWMutex
+	unsure   atomic.Bool
+}
+
+// rereadTime is how long a store may take to tell what became of a change before the next one has to ask it.
+const rereadTime = time.Second
+
+// Change begins a change, when those before it are done. Who is let in calls done at its end. The error is why it cannot be told what is stored.
+func (m *Mirror) Change(ctx context.Context) (done func(), err error) {
+	m.changing.Lock()
+	if err := m.settle(ctx); err != nil {
+		m.changing.Unlock()
+		return nil, err
+	}
+	return func() {
+		defer m.changing.Unlock()
+		if m.unsure.Load() {
+			soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), rereadTime)
+			defer cancel()
+			_ = m.settle(soon) // or whoever comes next finds it out
+		}
+	}, nil
+}
+
+// Share keeps changes away until done is called, and nobody else who shares.
+func (m *Mirror) Share() (done func()) {
+	m.changing.RLock()
+	return m.changing.RUnlock
+}
+
+// Unsure tells whether what is in memory may not be what is stored.
+func (m *Mirror) Unsure() bool { return m.unsure.Load() }
+
+// Became takes in what a store answered to a change.
+func (m *Mirror) Became(err error) {
+	if err != nil && !Refused(err) {
+		m.unsure.Store(true)
+	}
+}
+
+// Commit makes the transaction of a change durable and then known, whether or not who asked for it still waits.
+func (m *Mirror) Commit(ctx context.Context, s Store, tx Tx, known func()) error {
+	_, err := Commit(context.WithoutCancel(ctx), s, tx)
+	if m.Became(err); err == nil {
+		known()
+	}
+	return err
+}
+
+// settle ends a doubt. The caller has the change.
+func (m *Mirror) settle(ctx context.Context) error {
+	if !m.unsure.Load() {
+		return nil
+	}
+	err := m.Read(ctx)
+	if err == nil {
+		m.unsure.Store(false)
+	}
+	return err
+}
