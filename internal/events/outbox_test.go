@@ -384,6 +384,42 @@ func TestNothingIsLostWhileTheBrokerIsAway(t *testing.T) {
 	}
 }
 
+// TestWhatAFeedDoesNotReachComesInOrder: as the jobs came to their ends, not as their ids are sorted in the store.
+func TestWhatAFeedDoesNotReachComesInOrder(t *testing.T) {
+	r, b := newRig(t), newBroker()
+	stop := r.run(b)
+	r.begun()
+	first, _ := r.end()
+	b.await(t, first)
+	stop()
+	long := r.submit(map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 600.0, "on_master": true, "no_locks": true})
+	want := []string{first}
+	for range 12 {
+		id, _ := r.end()
+		want = append(want, id)
+	}
+	if _, err := r.queue.Cancel(t.Context(), long, true, queue.By{}); err != nil {
+		t.Fatal(err)
+	}
+	j, err := r.queue.Wait(t.Context(), long, (*job.Job).Final)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = append(want, fmt.Sprintf("c.example:%s:0:%s", long, j.Ops[0].Status))
+	r.forget()
+	defer r.run(b)()
+	b.await(t, want...)
+	var got []string
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, m := range b.taken {
+		got = append(got, m.ID)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("published were %v, want %v", got, want)
+	}
+}
+
 // TestWhatEndsWhileItCatchesUpIsPublished: the feed goes on where the look at all jobs
 // began, not where it ended.
 func TestWhatEndsWhileItCatchesUpIsPublished(t *testing.T) {

@@ -194,6 +194,19 @@ func TestOneBadTagDoesNotHoldTheOthers(t *testing.T) {
 	}
 }
 
+// TestAFailureThatMayPassIsTriedAgainTogether: it says nothing of one of the tags, so all wait the same pause and go in one job again.
+func TestAFailureThatMayPassIsTriedAgainTogether(t *testing.T) {
+	s, plan := having(t, "a", "b").seen(1, nil)
+	s = s.submitted(one(t, plan, Add, "a", "b"), 1, 1)
+	s, plan = s.seen(2, map[job.ID]Outcome{1: {Text: "the node is away"}})
+	nothing(t, plan)
+	if plan.Wake <= 2 {
+		t.Errorf("it is tried again at %d", plan.Wake)
+	}
+	_, plan = s.seen(plan.Wake, nil)
+	one(t, plan, Add, "a", "b")
+}
+
 func TestTheClusterIsRightAboutTheRest(t *testing.T) {
 	s, _ := having(t, "a", "b").seen(1, nil, "a")
 	sight := Sight{Now: 2, Instance: true, Tags: []string{
