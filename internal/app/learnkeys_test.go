@@ -43,6 +43,8 @@ type sharing interface {
 	Lend(l *readlease.Lessor)
 }
 
+func (l *latecomer) Clock(context.Context) (time.Time, error) { return time.Now(), nil }
+
 func (l *latecomer) Revision(ctx context.Context) (store.Revision, error) {
 	l.once.Do(l.takes)
 	if l.fails {

@@ -251,6 +251,9 @@ func (g *engine) takeBack() {
 		switch {
 		case err != nil:
 			g.env.Warnf("%s: %v", s.Undo.Fails, err)
+			if g.env.LeftBehind != nil {
+				g.env.LeftBehind(s.Undo.Fails, err)
+			}
 			if s.Undo.Left != "" {
 				g.env.Warnf("%s", s.Undo.Left)
 			}

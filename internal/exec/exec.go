@@ -104,6 +104,8 @@ type Env struct {
 	Locks lock.Request
 	// Show is told how far the opcode came, whenever that changes; nil for nobody.
 	Show func(steps []job.Step)
+	// LeftBehind is told what could not be taken back, and why; nil for nobody.
+	LeftBehind func(what string, err error)
 	// Placed is told how the node of a new instance was chosen, or that none was, as package placement keeps it; nil for nobody.
 	Placed func(decision json.RawMessage)
 	// Term ends when the controller's does; nil is for never. The context of an opcode ends also when its job is ended.

@@ -163,6 +163,9 @@ func (q *Queue) env(r *run) *exec.Env {
 			return q.submitChildren(ctx, r, jobs)
 		},
 	}
+	if left := q.cfg.LeftBehind; left != nil {
+		env.LeftBehind = func(what string, err error) { left(r.Job, what, err) }
+	}
 	if r.Began != 0 {
 		env.Began = time.UnixMicro(int64(r.Began))
 	}

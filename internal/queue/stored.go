@@ -70,6 +70,43 @@ func (s *Stored) decodeArchived(ctx context.Context, o store.Object) (*job.Job, 
 	return j, err
 }
 
+// Span is which jobs the archive has: from its oldest one on, which ended at Ended, to its newest. The zero value is for an archive without any.
+type Span struct {
+	First, Last job.ID
+	Ended       job.Time
+}
+
+// Jobs is how many there are if none between them is missing, as those are that have not been archived yet.
+func (s Span) Jobs() int64 {
+	if s.First == 0 {
+		return 0
+	}
+	return int64(s.Last-s.First) + 1
+}
+
+// Span looks which jobs the archive has.
+func (s *Stored) Span(ctx context.Context) (span Span, err error) {
+	for o, err := range s.store.List(ctx, KindArchived, store.Options{Limit: 1}) {
+		if err != nil {
+			return Span{}, err
+		}
+		if span.First, err = job.ParseID(o.ID); err != nil {
+			return Span{}, nil // what is no job comes behind all of them, so there is none
+		}
+		span.Last, span.Ended = span.First, job.Time(o.At)
+	}
+	for o, err := range s.store.List(ctx, KindArchived, store.Options{Desc: true}) {
+		if err != nil {
+			return Span{}, err
+		}
+		if last, err := job.ParseID(o.ID); err == nil {
+			span.Last = last
+			break
+		}
+	}
+	return span, nil
+}
+
 // Archived reads the archived jobs with from <= end < until, in the order in
 // which they ended; all of them, by id, from 0 until job.Never. A job that cannot
 // be read is a *job.DamageError, and the next one follows; any other error is the end.

@@ -186,6 +186,17 @@ func (s *Server) PendingTags() job.Time {
 	return s.Tags.OldestPending()
 }
 
+// TagsDue is since when a tag of the server is not as it is wanted that another try may bring about, without anybody's doing; zero where there is none.
+func (s *Server) TagsDue() (since job.Time) {
+	for i := range s.Tags.Tags {
+		t := &s.Tags.Tags[i]
+		if s.TagPending(t) && (t.Failure == nil || !t.Failure.Final) && (since == 0 || t.Asked.Time < since) {
+			since = t.Asked.Time
+		}
+	}
+	return since
+}
+
 // TagPending reports whether that is so of one tag of the server.
 func (s *Server) TagPending(t *servertag.Tag) bool { return s.Deleted == 0 && t.Pending() }
 

@@ -23,6 +23,9 @@ type Shared interface {
 	// fault.NotFound if nobody ever had it.
 	Lease(ctx context.Context, name string) (Lease, error)
 
+	// Clock reads the clock by which leases expire.
+	Clock(ctx context.Context) (time.Time, error)
+
 	// AwaitLease waits until a lease can be acquired, and acquires it: when it is
 	// released or has expired, or as soon as the store notices that the process which
 	// acquired it is gone. One that was taken from a holder who did not give it up is

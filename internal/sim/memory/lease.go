@@ -23,6 +23,16 @@ func (s *Store) Lease(ctx context.Context, name string) (store.Lease, error) {
 	return l, nil
 }
 
+// Clock implements store.Shared.
+func (s *Store) Clock(ctx context.Context) (time.Time, error) {
+	done, err := s.look(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer done()
+	return s.db.opts.Now(), nil
+}
+
 // AwaitLease implements store.Shared.
 func (s *Store) AwaitLease(ctx context.Context, name, holder string, ttl, linger time.Duration) (store.Lease, error) {
 	return s.AwaitSeat(ctx, seats{s}, name, holder, ttl, linger, groupcommit.SettleTime)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -127,6 +128,14 @@ func (s *Store) Revision(ctx context.Context) (store.Revision, error) {
 		return 0, s.readError(ctx, err)
 	}
 	return newest, nil
+}
+
+// Clock implements store.Shared.
+func (s *Store) Clock(ctx context.Context) (now time.Time, err error) {
+	if err = s.points.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now); err != nil {
+		return now, s.readError(ctx, err)
+	}
+	return now, nil
 }
 
 // Changes implements store.Store.

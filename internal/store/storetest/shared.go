@@ -26,6 +26,7 @@ func RunShared(t *testing.T, open OpenShared) {
 		{"what one commits all see", commitsAreSeen},
 		{"followers hear of what changes nothing", followed},
 		{"a lease is shown as it is", leaseShown},
+		{"the clock is that of leases", clockOfLeases},
 		{"a lease that is released is had without lingering", awaitReleased},
 		{"a lease whose holder goes is had before it expires", awaitGone},
 		{"an expired lease is had although its holder is there", awaitExpired},
@@ -193,6 +194,18 @@ func leaseShown(f *sharing) {
 	f.must(a.ReleaseLease(f.ctx, held))
 	if got, err := b.Lease(f.ctx, "leader"); err != nil || got.Holder != "" || got.Epoch != held.Epoch {
 		f.Errorf("once released it is shown as %+v, %v", got, err)
+	}
+}
+
+func clockOfLeases(f *sharing) {
+	a, b := f.handle(), f.handle()
+	before, err := b.Clock(f.ctx)
+	f.must(err)
+	held := f.await(a, "a", long, long)
+	after, err := b.Clock(f.ctx)
+	f.must(err)
+	if held.Expires.Before(before.Add(long)) || held.Expires.After(after.Add(long+time.Second)) { // which may be rounded up
+		f.Errorf("a lease of %v from between %v and %v on ends at %v", long, before, after, held.Expires)
 	}
 }
 
