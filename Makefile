@@ -168,6 +168,7 @@ fuzz: ## run every fuzz target for FUZZTIME (a time, or 5000x inputs) each
 soak: ## run the crash and endurance tests for SOAKTIME each, 200 rounds of kills of machines, 1,000 histories of a group, of tags and of a wire to an agent, and 100,000 of the queue
 	@./.ci/install strace
 	DROVER_SOAK=$(SOAKTIME) CGO_ENABLED=0 $(GO) test -tags soak -count=1 -v -timeout 0 ./test/...
+	DROVER_SOAK=$(SOAKTIME) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 0 -run TestAlertsAreSilent ./internal/app
 	DROVER_ROUNDS=200 CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 0 -run TestKills ./test/machines
 	DROVER_HISTORIES=1000 CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 0 -run TestHistories ./test/history
 	DROVER_HISTORIES=1000 CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run 'TestHistories$$' ./internal/tagsync ./internal/agentwire

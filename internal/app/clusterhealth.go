@@ -39,7 +39,7 @@ type toldHealth struct {
 
 // clusterHealth says how the cluster is, whoever leads it, and also while nobody does.
 func (m *member) clusterHealth(ctx context.Context) health.Report {
-	f := health.Facts{Now: time.Now().UTC(), Asked: m.ownName()}
+	f := health.Facts{Now: m.now().UTC(), Asked: m.ownName()}
 	if m.group != nil {
 		m.group.gather(ctx, &f)
 	} else {
@@ -75,9 +75,9 @@ func (g *group) healthOf(ctx context.Context, p peerRecord) toldHealth {
 		return g.m.tellHealth(ctx)
 	}
 	var told toldHealth
-	asked := time.Now()
+	asked := g.m.now()
 	err := g.ask(ctx, p, http.MethodGet, healthPath, healthTime, &told)
-	answered := time.Now()
+	answered := g.m.now()
 	switch {
 	case err == nil && told.Instance == p.Instance:
 		told.Member.Ahead = ahead(told.Member.Clock, asked, answered)
@@ -118,7 +118,7 @@ func (g *group) tellPeerHealth(w http.ResponseWriter, r *http.Request) {
 // tellHealth gathers what this controller knows of itself, and of the cluster if it leads.
 func (m *member) tellHealth(ctx context.Context) toldHealth {
 	build := version.Current()
-	t := toldHealth{Member: health.Member{Role: health.StandsBy, Version: build.Version, Commit: build.Commit, Clock: time.Now().UTC(), Started: m.started,
+	t := toldHealth{Member: health.Member{Role: health.StandsBy, Version: build.Version, Commit: build.Commit, Clock: m.now().UTC(), Started: m.started,
 		Stopping: m.stopping.Load(), Name: m.name}}
 	own := &t.Member
 	own.Crowds = m.crowds()
@@ -153,7 +153,10 @@ func (m *member) tellHealth(ctx context.Context) toldHealth {
 	} else if m.group != nil {
 		own.Revision, own.Behind = m.group.lag(ctx)
 	}
-	own.Disk, own.Backups = m.disk(), m.backups.look(time.Now())
+	if d, known := m.clockAhead(ctx); known {
+		own.ClockAhead = &d
+	}
+	own.Disk, own.Backups = m.disk(), m.backups.look(m.now())
 	if trouble := m.meter.Trouble(); trouble != nil { // after what was just asked of it
 		own.Store = &health.Trouble{Text: trouble.Err.Error(), Since: trouble.Since}
 	}
@@ -203,7 +206,7 @@ func (m *member) disk() *health.Disk {
 
 // tellCluster gathers what the controller that leads knows of the cluster.
 func (c *controller) tellCluster() *health.Cluster {
-	now := time.Now()
+	now := c.now()
 	shown := c.picture.Load()
 	out := &health.Cluster{Epoch: c.lease.Epoch, Since: c.begun.UTC(), Format: c.format.Format(), Nodes: c.tellNodes(shown.Inventory), Watch: c.tellWatch()}
 	if of := shown.Inventory.Cluster(); of != nil {
@@ -223,12 +226,9 @@ func (c *controller) tellCluster() *health.Cluster {
 	if until := shown.Flags.PausedUntil(now); until != nil {
 		q.PausedUntil = time.Unix(int64(*until), 0).UTC()
 	}
-	census := c.queue.Census()
-	q.Slots, q.Running, q.Waiting = census.Slots, toldJobs(census.Running), map[string]health.Jobs{}
-	for what, n := range waitingFor(&census) {
-		if n.Jobs > 0 {
-			q.Waiting[what] = toldJobs(n)
-		}
+	c.tellPlaces(q)
+	if left := c.behind.Load(); left != nil {
+		q.Left = *left
 	}
 	for j := range shown.Jobs.Between(job.ByEnded, job.At(now.Add(-health.Recent)), job.Never) {
 		if q.Ended++; j.Status() == job.Error {
@@ -246,7 +246,32 @@ func (c *controller) tellCluster() *health.Cluster {
 			out.Servers = append(out.Servers, health.ServerCluster{Name: s.Name, Away: s.Away, Why: s.Why})
 		}
 	}
+	out.Tags = tellTags(shown)
 	out.Events = c.tellEvents(shown.Revision)
+	return out
+}
+
+// tellPlaces tells what runs, and what waits for what.
+func (c *controller) tellPlaces(q *health.Queue) {
+	census := c.queue.Census()
+	q.Slots, q.Running, q.Waiting = census.Slots, toldJobs(census.Running), map[string]health.Jobs{}
+	for what, n := range waitingFor(&census) {
+		if n.Jobs > 0 {
+			q.Waiting[what] = toldJobs(n)
+		}
+	}
+}
+
+// tellTags tells which servers wait for tags.
+func tellTags(shown *state.State) (out health.Tags) {
+	for s := range shown.Servers.All() {
+		if due := s.TagsDue(); due != 0 {
+			if since := time.UnixMicro(int64(due)).UTC(); out.Servers == 0 || since.Before(out.Since) {
+				out.Oldest, out.Since = s.ID, since
+			}
+			out.Servers++
+		}
+	}
 	return out
 }
 

@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/drover-project/drover/internal/app"
 )
@@ -20,6 +22,9 @@ type line struct {
 	*testing.T
 	to       string
 	listener net.Listener
+
+	// thin has each connection carry no more than some kilobytes a second.
+	thin atomic.Bool
 
 	mu    sync.Mutex
 	cut   bool
@@ -72,11 +77,25 @@ func (l *line) carry(in net.Conn) {
 	var both sync.WaitGroup
 	for _, ends := range [][2]net.Conn{{in, out}, {out, in}} {
 		both.Go(func() {
-			_, _ = io.Copy(ends[0], ends[1]) // until one of them ends
+			_, _ = io.Copy(ends[0], paced{ends[1], &l.thin}) // until one of them ends
 			_, _ = ends[0].Close(), ends[1].Close()
 		})
 	}
 	both.Wait()
+}
+
+// paced is what comes in over a connection, at the pace of its line.
+type paced struct {
+	from io.Reader
+	thin *atomic.Bool
+}
+
+func (p paced) Read(into []byte) (int, error) {
+	if p.thin.Load() {
+		<-time.After(50 * time.Millisecond) // it is the line that takes its time
+		into = into[:min(256, len(into))]
+	}
+	return p.from.Read(into)
 }
 
 // set cuts the line, or mends it.

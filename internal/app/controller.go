@@ -38,6 +38,7 @@ import (
 	"github.com/drover-project/drover/internal/events/amqp"
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/flavor"
+	"github.com/drover-project/drover/internal/health"
 	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/identity/keystone"
 	"github.com/drover-project/drover/internal/inventory"
@@ -113,6 +114,8 @@ type controller struct {
 	owed    owed
 	lookout lookout
 	endTerm context.CancelCauseFunc
+	// behind are the jobs of the term that could not take back what they had done.
+	behind atomic.Pointer[health.Jobs]
 	// life is that of the store.
 	life string
 	// fresh: there was no cluster before.
@@ -210,7 +213,7 @@ func (c *controller) openEngines(ctx context.Context, o Options) (err error) {
 	executors["OP_NODE_TOKEN"] = exec.NodeToken(c.joinAccess)
 	c.queue, err = queue.Open(ctx, queue.Config{
 		Store: c.store, Epoch: c.lease.Epoch, Life: c.life, Format: c.format.Format, Inventory: c.keeper, Picture: c.picture, Executors: executors, Nodes: c.nodes(),
-		Now: time.Now, NewUUID: c.newUUID, Log: log, Grace: o.StopGrace, Told: c.told(),
+		Now: time.Now, NewUUID: c.newUUID, Log: log, Grace: o.StopGrace, Told: c.told(), LeftBehind: c.leftBehind,
 	})
 	if err != nil {
 		return err

@@ -80,3 +80,15 @@ func (o Options) WithFiles(files int) Options {
 	o.files = files
 	return o
 }
+
+// WithWaitsEvery has the controller look so often what jobs wait for.
+func (o Options) WithWaitsEvery(d time.Duration) Options {
+	o.waitsEvery = d
+	return o
+}
+
+// WithClock has the controller tell how old things are, and how far off clocks, by a clock.
+func (o Options) WithClock(now func() time.Time) Options {
+	o.clock = now
+	return o
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/metrics"
+	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/state"
 	"github.com/drover-project/drover/internal/version"
 )
@@ -25,7 +26,7 @@ type figures struct {
 	requestTime            *prometheus.HistogramVec
 	submitted, ended       *prometheus.CounterVec
 	opcodeWait, opcodeTime *prometheus.HistogramVec
-	missed                 prometheus.Counter
+	missed, left           prometheus.Counter
 	// stoodBy are requests that came while another controller led, by interface and who
 	// answered them.
 	stoodBy *prometheus.CounterVec
@@ -47,9 +48,21 @@ func newFigures() *figures {
 	}
 	missed := metrics.NewCounter("drover_journal_gaps_total")
 	f.missed = missed.WithLabelValues() // shown also while it is 0
-	f.all.MustRegister(f.requests, f.requestTime, f.submitted, f.ended, f.opcodeWait, f.opcodeTime, missed, f.stoodBy, f.tickets,
+	left := metrics.NewCounter("drover_undo_failures_total")
+	f.left = left.WithLabelValues()
+	f.all.MustRegister(left, f.requests, f.requestTime, f.submitted, f.ended, f.opcodeWait, f.opcodeTime, missed, f.stoodBy, f.tickets,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return f
+}
+
+// expectJobs shows how jobs of each kind end while none has: of a line that begins at 12 nobody can tell that it grew, and 12 jobs
+// that fail at once are what an alert is for.
+func (f *figures) expectJobs() {
+	for _, op := range opcode.All() {
+		for _, status := range []job.Status{job.Success, job.Error} {
+			f.ended.WithLabelValues(op.ID, string(status))
+		}
+	}
 }
 
 // methods of HTTP that are told apart; there is no end to those that a client
@@ -118,6 +131,11 @@ var (
 	peerCertDesc   = metrics.NewGauge("drover_peer_certificate_not_after_seconds")
 	accountsDesc   = metrics.NewGauge("drover_accounts_missing")
 	clustersDesc   = metrics.NewGauge("drover_server_clusters")
+	clockDesc      = metrics.NewGauge("drover_clock_ahead_seconds")
+	archiveDesc    = metrics.NewGauge("drover_archive_jobs")
+	archiveOldDesc = metrics.NewGauge("drover_archive_oldest_seconds")
+	tagsDesc       = metrics.NewGauge("drover_server_tags_pending")
+	tagsOldDesc    = metrics.NewGauge("drover_server_tags_pending_oldest_seconds")
 	buildDesc      = metrics.NewGauge("drover_build_info")
 )
 
@@ -125,7 +143,7 @@ var (
 func (*gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{jobsDesc, waitingDesc, waitingOldDesc, runningOldDesc, drainedDesc, heldDesc, heldOldDesc, slotsDesc, slotsUsedDesc, locksDesc,
 		revisionDesc, lagDesc, failingDesc, storeSizeDesc, diskFreeDesc, diskSizeDesc, backupAgeDesc, eventsDesc, nodesDesc, nodesAheadDesc, leaderDesc, memberOutDesc, epochDesc, certDesc, peerCertDesc,
-		accountsDesc, clustersDesc, buildDesc, openDesc, placesDesc, refusedDesc} {
+		accountsDesc, clustersDesc, clockDesc, archiveDesc, archiveOldDesc, tagsDesc, tagsOldDesc, buildDesc, openDesc, placesDesc, refusedDesc} {
 		out <- d
 	}
 }
@@ -152,8 +170,9 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	tell(leaderDesc, 1)
 	tell(epochDesc, float64(c.lease.Epoch))
 	g.m.newest(tell)
-	shown, now := c.picture.Load(), time.Now()
+	shown, now := c.picture.Load(), g.m.now()
 	c.collectQueue(tell, shown, now)
+	c.collectArchive(tell, now)
 	c.collectAround(tell, shown, now)
 }
 
@@ -183,13 +202,16 @@ func (m *member) collect(tell teller) {
 	}
 	failing := 0.0
 	if t := m.meter.Trouble(); t != nil {
-		failing = time.Since(t.Since).Seconds()
+		failing = max(0, m.now().Sub(t.Since).Seconds())
 	}
 	tell(failingDesc, failing)
-	if b := m.backups.look(time.Now()); b != nil && !b.Missing {
+	if d, known := m.clockAhead(context.Background()); known {
+		tell(clockDesc, d.Seconds())
+	}
+	if b := m.backups.look(m.now()); b != nil && !b.Missing {
 		age := math.Inf(1) // somebody wants backups, and there is none
 		if !b.Newest.IsZero() {
-			age = max(0, time.Since(b.Newest).Seconds())
+			age = max(0, m.now().Sub(b.Newest).Seconds())
 		}
 		tell(backupAgeDesc, age)
 	}
@@ -207,11 +229,15 @@ func (m *member) collectStandby(tell teller) {
 	if m.group == nil {
 		return
 	}
-	if here := m.group.reading.Load(); here != nil {
-		if newest, known := m.newest(tell); known {
-			tell(lagDesc, float64(max(0, newest-here.picture.Load().Revision)), "picture")
-		}
+	newest, known := m.newest(tell)
+	if !known {
+		return
 	}
+	shown := int64(0) // while it cannot follow the store at all
+	if here := m.group.reading.Load(); here != nil {
+		shown = here.picture.Load().Revision
+	}
+	tell(lagDesc, float64(max(0, newest-shown)), "picture")
 }
 
 // newest tells the revision of the store, unless that does not say it: then its own figures tell.
@@ -263,6 +289,22 @@ func (c *controller) collectQueue(tell teller, shown *state.State, now time.Time
 	tell(locksDesc, float64(locks))
 }
 
+// collectArchive tells how many jobs the archive has, and how old they are, unless the store does not say it.
+func (c *controller) collectArchive(tell teller, now time.Time) {
+	ctx, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	span, err := c.queue.Span(ctx)
+	if err != nil {
+		return
+	}
+	tell(archiveDesc, float64(span.Jobs()))
+	oldest := 0.0
+	if span.Ended != 0 {
+		oldest = max(0, now.Sub(time.UnixMicro(int64(span.Ended))).Seconds())
+	}
+	tell(archiveOldDesc, oldest)
+}
+
 // collectAround tells how nodes, clusters of servers and the broker are.
 func (c *controller) collectAround(tell teller, shown *state.State, now time.Time) {
 	nodes := c.tellNodes(shown.Inventory)
@@ -280,11 +322,17 @@ func (c *controller) collectAround(tell teller, shown *state.State, now time.Tim
 		}
 		tell(clustersDesc, float64(states[true]), "well")
 		tell(clustersDesc, float64(states[false]), "away")
+		tags, oldest := tellTags(shown), 0.0
+		if tags.Servers > 0 {
+			oldest = max(0, now.Sub(tags.Since).Seconds())
+		}
+		tell(tagsDesc, float64(tags.Servers))
+		tell(tagsOldDesc, oldest)
 	}
 	if e := c.tellEvents(shown.Revision); e != nil {
 		failing := 0.0
 		if e.Trouble != nil {
-			failing = now.Sub(e.Trouble.Since).Seconds()
+			failing = max(0, now.Sub(e.Trouble.Since).Seconds())
 		}
 		tell(eventsDesc, failing)
 		tell(lagDesc, float64(e.Behind), "events")

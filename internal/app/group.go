@@ -134,7 +134,7 @@ func openGroup(m *member, o Options) (*group, error) {
 func newGroup(m *member, name, instance string) *group {
 	own := format.Own()
 	g := &group{m: m, resigning: make(chan resignation), nowDrained: make(chan struct{}, 1), learns: make(chan struct{}, 1), strangers: intake.NewBrake(),
-		self: peerRecord{Name: name, Instance: instance, Started: time.Now().UTC(), Version: version.Number, Formats: &own}}
+		self: peerRecord{Name: name, Instance: instance, Started: m.started, Version: version.Number, Formats: &own}}
 	g.staying, g.leaves = context.WithCancel(context.Background())
 	g.roster = newRoster(g.peers)
 	g.leader, g.lessee = newLeaderClient(g), readlease.NewLessee(instance)

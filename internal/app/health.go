@@ -51,7 +51,7 @@ func (m *member) health() Health {
 		}
 	}
 	if cert := m.cert.Load(); cert != nil {
-		if text := cert.Trouble(time.Now()); text != "" {
+		if text := cert.Trouble(m.now()); text != "" {
 			h.Notes = append(h.Notes, Problem{Part: "certificate", Text: text})
 		}
 	}

@@ -9,8 +9,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/drover-project/drover/internal/app"
 )
@@ -78,11 +80,31 @@ func TestHealthAndFigures(t *testing.T) {
 		`drover_jobs_waiting_oldest_seconds{for="filter"} `, `drover_held_oldest_seconds{rule="`, `drover_job_running_oldest_seconds 0`, `drover_queue_drained 1`,
 		`drover_nodes{state="in_service"} 2`, `drover_nodes{state="away"} 0`, `drover_nodes_ahead 0`, `drover_store_failing_seconds 0`, `drover_store_size_bytes `,
 		`drover_disk_free_bytes `, `drover_disk_size_bytes `, `drover_accounts_missing 0`, `drover_build_info{`, `drover_store_transactions_total{outcome="committed"} `,
-		`drover_store_commit_seconds_count `,
+		`drover_store_commit_seconds_count `, `drover_undo_failures_total 0`, `drover_server_tags_pending 0`, `drover_server_tags_pending_oldest_seconds 0`,
+		`drover_archive_jobs 0`, `drover_archive_oldest_seconds 0`,
 	} {
 		if !slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, want) }) {
 			t.Errorf("there is no line %q in\n%s", want, text)
 		}
+	}
+}
+
+// TestTheArchiveIsCounted: how many jobs are in it, and how long it is since the oldest of them ended.
+func TestTheArchiveIsCounted(t *testing.T) {
+	clock := &movedClock{}
+	c := startWith(t, app.Options{Data: t.TempDir()}.WithClock(clock.now))
+	for range 3 {
+		c.call(t, "ArchiveJob", new(any), c.delay(t))
+	}
+	clock.ahead.Store(int64(time.Hour))
+	_, text := c.page(t, "/metrics")
+	_, age, _ := strings.Cut(text, "\ndrover_archive_oldest_seconds ")
+	age, _, _ = strings.Cut(age, "\n")
+	if seconds, err := strconv.ParseFloat(age, 64); err != nil || seconds < 3600 || seconds > 3600+patience.Seconds() || !strings.Contains(text, "\ndrover_archive_jobs 3\n") {
+		t.Errorf("the oldest ended %s seconds ago, in\n%s", age, text)
+	}
+	if err := c.stop(); err != nil {
+		t.Error(err)
 	}
 }
 

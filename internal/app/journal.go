@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/health"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/state"
 )
@@ -16,6 +17,7 @@ import (
 func (c *controller) journal(ctx context.Context) error {
 	follower, was := c.picture.Follow()
 	defer follower.Close()
+	c.figures.expectJobs()
 	for {
 		changed := c.picture.Changed()
 		now, changes, complete := follower.Next()
@@ -150,6 +152,23 @@ func (c *controller) tellOpcode(ctx context.Context, j *job.Job, i int, had *job
 		c.figures.opcodeTime.WithLabelValues(op.Input.ID, string(op.Status)).Observe(took.Seconds())
 		c.log.DebugContext(ctx, "an opcode ended", "job", j.ID, "opcode", op.Input.ID, "index", i, "status", op.Status, "took", took)
 	}
+}
+
+// leftBehind counts and tells what a job could not take back.
+func (c *controller) leftBehind(id job.ID, what string, err error) {
+	c.figures.left.Inc()
+	for {
+		was, is := c.behind.Load(), health.Jobs{Count: 1, Oldest: int64(id), Since: c.now().UTC()}
+		if was != nil && was.Oldest != is.Oldest {
+			is.Count += was.Count
+		} else if was != nil {
+			is.Count = was.Count
+		}
+		if c.behind.CompareAndSwap(was, &is) {
+			break
+		}
+	}
+	c.log.Error("something that a job did could not be taken back", "job", id, "what", what, "error", err)
 }
 
 // between is the time from one moment of a job to a later one; clocks may have

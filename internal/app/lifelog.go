@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/drover-project/drover/internal/health"
 	"github.com/drover-project/drover/internal/version"
 )
 
@@ -45,6 +46,26 @@ func (c *controller) tellBeginning() {
 	}
 	c.log.Info("this controller leads", "name", c.ownName(), "epoch", c.lease.Epoch, "format", c.format.Format(), "revision", c.picture.Load().Revision,
 		"unfinished_jobs", unfinished, "resumed_jobs", census.Running.Jobs, "took_seconds", time.Since(c.begun).Round(time.Millisecond).Seconds())
+}
+
+// waitsEvery is how often it is looked what jobs wait for, for the log.
+const waitsEvery = time.Minute
+
+// tellWaits has the log say that jobs wait for something for long: once, and again when they did not for a while.
+func (c *controller) tellWaits(ctx context.Context, every time.Duration) error {
+	told := map[string]bool{}
+	return regularly(ctx, every, func() error {
+		var q health.Queue
+		c.tellPlaces(&q)
+		now := map[string]bool{}
+		for _, w := range health.LongWaits(&q, c.now()) {
+			if now[w.For] = true; !told[w.For] && w.State == health.Problem {
+				c.log.Warn("jobs wait for long", "what", w.What, "do", w.Do)
+			}
+		}
+		told = now
+		return nil
+	})
 }
 
 // leaderEvery is how often one that stands by looks who leads, for its log.

@@ -29,6 +29,8 @@ type member struct {
 	// name is that of the controller where it is alone, data its directory, and started when it was.
 	name, data string
 	started    time.Time
+	// now is the clock of the machine.
+	now func() time.Time
 	// sealed is the store with the secrets of its values sealed, with the keys of a file.
 	sealed     *sealed.Store
 	keyFile    string
@@ -76,7 +78,11 @@ func openMember(ctx context.Context, o Options) (*member, error) {
 
 func newMember(opened store.Store, o Options) *member {
 	host, _ := hostName() // for people; where it counts (groups, leases) one that has no name ends the start
-	m := &member{name: cmp.Or(o.Name, host), data: o.Data, started: time.Now().UTC(), log: o.Log, recent: cmp.Or(o.Recent, daemon.NewRecent(0)), settings: o.Settings, manager: o.Manager, backups: backupDir{path: o.Backups}, autoFinalize: o.AutoFinalize, figures: newFigures(), gates: o.gates, requestIDs: requestid.NewSource(newPassword()[:6])}
+	m := &member{name: cmp.Or(o.Name, host), data: o.Data, log: o.Log, recent: cmp.Or(o.Recent, daemon.NewRecent(0)), settings: o.Settings, manager: o.Manager, backups: backupDir{path: o.Backups}, autoFinalize: o.AutoFinalize, figures: newFigures(), gates: o.gates, requestIDs: requestid.NewSource(newPassword()[:6])}
+	if m.now = o.clock; m.now == nil {
+		m.now = time.Now
+	}
+	m.started = m.now().UTC()
 	m.meter = meter.New(opened, m.figures.all, o.Log)
 	m.store = m.meter
 	m.agents = newAgents(m, o)

@@ -75,8 +75,12 @@ type Options struct {
 	AgentAddress, AgentAdvertise string
 	// agentPatience is for how long work waits for a node that is away; zero for agentwire.Away. Tests are in a hurry.
 	agentPatience time.Duration
+	// waitsEvery is how often it is looked what jobs wait for; zero for waitsEvery.
+	waitsEvery time.Duration
 	// files is how many files the process may open; zero for what the system says. Tests have few.
 	files int
+	// clock is that of the machine, by which it is told how old and how far off things are; nil for the system's. Tests move it on.
+	clock func() time.Time
 	// gates are those of the process.
 	gates *gate.Gates
 	// Agents has the nodes of a new cluster as processes of their own, over that address.
@@ -251,6 +255,7 @@ func runOnce(ctx context.Context, o Options, watched *healthListener) error {
 	retrying, unwatch := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	watch.Go(func() { m.meter.Retry(retrying) })
+	watch.Go(func() { _ = m.keepClock(retrying) }) // it ends with its context
 	defer watch.Wait()
 	defer unwatch()
 	if m.group != nil {
@@ -343,6 +348,7 @@ func (m *member) parts(c *controller, o Options, s *surfaces) []func(context.Con
 	all := []func(context.Context) error{
 		c.keepLease, c.store.wait, c.queue.Failed, func(ctx context.Context) error { return c.keepTidy(ctx, o.ArchiveAfter) },
 		func(ctx context.Context) error { return keepWithin(ctx, o.ArchiveKeep, c.log, c.queue.Prune) }, c.journal,
+		func(ctx context.Context) error { return c.tellWaits(ctx, cmp.Or(o.waitsEvery, waitsEvery)) },
 		s.serveMonitors, c.reconcile, c.keepWatchdog, m.keepCertificate, func(ctx context.Context) error { return m.reload(ctx, o, s.cert) },
 		c.keepFormat, c.querier.HearNodes, func(ctx context.Context) error { return s.ganeti.keep(ctx, c.picture) },
 		func(ctx context.Context) error { return c.keepWatch(ctx, o.WatchEvery) },

@@ -22,6 +22,7 @@ import (
 type cluster struct {
 	ready app.Ready
 	stop  func() error
+	clock *movedClock // where a test moves it on
 }
 
 // start runs a cluster on the data in the directory and waits until it listens.

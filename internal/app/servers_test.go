@@ -25,12 +25,19 @@ type compute struct {
 func startCompute(t *testing.T, o app.Options) *compute {
 	t.Helper()
 	o.Compute = "127.0.0.1:0"
-	c := &compute{T: t, cluster: startWith(t, o)}
+	c := computeOf(t, startWith(t, o))
 	t.Cleanup(func() {
 		if err := c.stop(); err != nil {
 			t.Error(err)
 		}
 	})
+	return c
+}
+
+// computeOf is a client of a cluster.
+func computeOf(t *testing.T, of cluster) *compute {
+	t.Helper()
+	c := &compute{T: t, cluster: of}
 	domain := map[string]any{"id": "default"}
 	c.token = c.logIn(map[string]any{
 		"identity": map[string]any{"methods": []string{"password"}, "password": map[string]any{

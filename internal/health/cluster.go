@@ -63,22 +63,42 @@ func jobs(c *Cluster, now time.Time) []Line {
 		lines = append(lines, Line{State: Problem, Part: "jobs", What: fmt.Sprintf("%d of the %d jobs that ended within the last hour failed", q.Failed, q.Ended),
 			Why: "each of them says why", Do: "drover job list --error --sort -end_ts --limit 20, then drover job info"})
 	}
-	for _, w := range waits {
-		j := q.Waiting[w.what]
-		if j.Count == 0 || now.Sub(j.Since) < w.after {
-			continue
-		}
-		lines = append(lines, Line{State: w.state, Part: "jobs", What: fmt.Sprintf("%s waited for by %s, by job %d for %s", w.word, counted(j.Count, "job"), j.Oldest, lasting(now.Sub(j.Since))),
-			Why: "they go on when they have it", Do: help(w.help, j.Oldest), Since: j.Since})
+	for _, w := range LongWaits(q, now) {
+		lines = append(lines, w.Line)
 	}
 	if r := q.Running; r.Count > 0 && now.Sub(r.Since) >= longRun {
 		lines = append(lines, Line{State: Note, Part: "jobs", What: fmt.Sprintf("job %d runs for %s", r.Oldest, lasting(now.Sub(r.Since))), Since: r.Since,
 			Why: "an opcode of it has not ended", Do: fmt.Sprintf("drover job watch %d", r.Oldest)})
 	}
+	if l := q.Left; l.Count > 0 && now.Sub(l.Since) < day {
+		lines = append(lines, Line{State: Note, Part: "jobs", What: fmt.Sprintf("something that %s did could not be taken back, job %d", counted(l.Count, "job"), l.Oldest), Since: l.Since,
+			Why: "what was to take it back failed, too", Do: help("drover job info JOB says what is left where, and the next command", l.Oldest)})
+	}
 	if len(lines) > 0 || q.Ended == 0 {
 		return lines
 	}
 	return []Line{{State: OK, Part: "jobs", What: fmt.Sprintf("%d ended within the last hour, %d of them failed", q.Ended, q.Failed)}}
+}
+
+// LongWait is something that jobs wait for, for so long that it is worth a word.
+type LongWait struct {
+	// For is what they wait for, by its word in figures.
+	For string
+	Line
+}
+
+// LongWaits are those of a queue.
+func LongWaits(q *Queue, now time.Time) []LongWait {
+	var long []LongWait
+	for _, w := range waits {
+		j := q.Waiting[w.what]
+		if j.Count == 0 || now.Sub(j.Since) < w.after {
+			continue
+		}
+		long = append(long, LongWait{w.what, Line{State: w.state, Part: "jobs", What: fmt.Sprintf("%s waited for by %s, by job %d for %s", w.word, counted(j.Count, "job"), j.Oldest, lasting(now.Sub(j.Since))),
+			Why: "they go on when they have it", Do: help(w.help, j.Oldest), Since: j.Since}})
+	}
+	return long
 }
 
 // help fills the id of a job in, where it belongs.
@@ -185,8 +205,11 @@ func events(c *Cluster, _ time.Time) []Line {
 	}
 }
 
+// longTags is from when on a tag that waits is worth a word: jobs about tags take seconds.
+const longTags = 30 * time.Minute
+
 // servers tells of clusters that servers are on.
-func servers(c *Cluster, _ time.Time) []Line {
+func servers(c *Cluster, now time.Time) []Line {
 	var lines []Line
 	for _, s := range c.Servers {
 		if s.Away.IsZero() {
@@ -198,6 +221,10 @@ func servers(c *Cluster, _ time.Time) []Line {
 		}
 		lines = append(lines, Line{State: Problem, Part: "servers", What: name + " does not answer: its servers wait", Why: s.Why, Since: s.Away,
 			Do: "see to it and the way to it (server-clusters in the configuration); drover server cluster list"})
+	}
+	if t := c.Tags; t.Servers > 0 && now.Sub(t.Since) >= longTags {
+		lines = append(lines, Line{State: Problem, Part: "servers", What: fmt.Sprintf("tags of %s do not come, of %s for %s", counted(t.Servers, "server"), t.Oldest, lasting(now.Sub(t.Since))), Since: t.Since,
+			Why: "their cluster does not show what was asked for", Do: "drover query server-tag --filter 'server == \"" + t.Oldest + "\"' -o tag,status,job,held_by says what each waits for"})
 	}
 	if len(c.Servers) == 0 {
 		return lines

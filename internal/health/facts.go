@@ -39,10 +39,12 @@ type Member struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit,omitempty"`
 	// Clock is the time that it has, and Ahead how far that is before the clock of who asked.
-	Clock    time.Time     `json:"clock,omitzero"`
-	Ahead    time.Duration `json:"-"`
-	Started  time.Time     `json:"started,omitzero"`
-	Stopping bool          `json:"stopping,omitempty"`
+	Clock time.Time     `json:"clock,omitzero"`
+	Ahead time.Duration `json:"-"`
+	// ClockAhead is how far that is before the clock of the database, by which leases expire; nil where that is not known.
+	ClockAhead *time.Duration `json:"clock_ahead,omitempty"`
+	Started    time.Time      `json:"started,omitzero"`
+	Stopping   bool           `json:"stopping,omitempty"`
 	// Unfit says why it cannot lead; empty if it can.
 	Unfit string `json:"unfit,omitempty"`
 	// Drained says by whom it is drained, and why; empty if it is not.
@@ -125,6 +127,7 @@ type Cluster struct {
 	Unreadable []string `json:"unreadable,omitempty"`
 	// Servers are the clusters that servers are on.
 	Servers []ServerCluster `json:"servers,omitempty"`
+	Tags    Tags            `json:"tags"`
 	// Events is how telling of events goes; nil where no broker is told.
 	Events *Events `json:"events,omitempty"`
 }
@@ -144,6 +147,8 @@ type Queue struct {
 	Running     Jobs      `json:"running"`
 	// Waiting are those that wait, by what for: "filter", "depend", "node", "bucket", "slot", "lock".
 	Waiting map[string]Jobs `json:"waiting,omitempty"`
+	// Left are jobs of this term that could not take back what they had done; Oldest is the last of them, Since when.
+	Left Jobs `json:"left,omitzero"`
 	// Ended and Failed count the jobs that ended within Recent, and those of them that failed.
 	Ended  int `json:"ended"`
 	Failed int `json:"failed"`
@@ -198,6 +203,14 @@ type ServerCluster struct {
 	// Away is since when it does not answer, and Why the reason; zero while it does.
 	Away time.Time `json:"away,omitzero"`
 	Why  string    `json:"why,omitempty"`
+}
+
+// Tags are those of servers that are not on their clusters yet as they are wanted, and may still come there.
+type Tags struct {
+	// Servers is how many have such tags, and Oldest the id of the one that waits for the longest time, since when.
+	Servers int       `json:"servers"`
+	Oldest  string    `json:"oldest,omitempty"`
+	Since   time.Time `json:"since,omitzero"`
 }
 
 // Events is how telling the broker goes.

@@ -132,6 +132,23 @@ var incidents = []struct {
 	}, false, []string{"problem member: controller c3 cannot lead (this controller cannot lead: the store has format 4", "note member: programs of several versions run (0.0.9 on c3; 0.1.0 on c1, c2"}},
 	{"a standby lags", func(f *health.Facts) { f.Members[1].Behind = 5000 }, false, []string{"problem member: controller c2 is 5000 revisions behind the store"}},
 	{"clocks differ", func(f *health.Facts) { f.Members[1].Ahead = -3 * time.Second }, false, []string{"problem clock: the clock of c2 is 3s behind"}},
+	{"the clock of the one that was asked is off", func(f *health.Facts) {
+		off := time.Hour
+		f.Members[0].ClockAhead, f.Members[1].ClockAhead, f.Members[1].Ahead = &off, new(time.Duration), -off
+	}, false, []string{"problem clock: the clock of c1 is 1h0m0s ahead (compared with the database", "ok store"}},
+	{"tags of servers do not come", func(f *health.Facts) {
+		f.Cluster.Tags = health.Tags{Servers: 2, Oldest: "s-1", Since: now.Add(-31 * time.Minute)}
+	}, false, []string{"problem servers: tags of 2 servers do not come, of s-1 for 31 minutes"}},
+	{"tags of servers are on their way", func(f *health.Facts) {
+		f.Cluster.Tags = health.Tags{Servers: 2, Oldest: "s-1", Since: now.Add(-29 * time.Minute)}
+	}, true, []string{"ok store"}},
+	{"a job left something behind", func(f *health.Facts) {
+		f.Cluster.Queue.Left = health.Jobs{Count: 1, Oldest: 12, Since: now.Add(-time.Hour)}
+	}, true,
+		[]string{"note jobs: something that 1 job did could not be taken back, job 12"}},
+	{"a job left something behind long ago", func(f *health.Facts) {
+		f.Cluster.Queue.Left = health.Jobs{Count: 1, Oldest: 12, Since: now.Add(-25 * time.Hour)}
+	}, true, []string{"ok store"}},
 	{"agents are away", func(f *health.Facts) {
 		f.Cluster.Nodes.Away = []health.AwayNode{{"n1", now.Add(-time.Minute)}, {"n2", now.Add(-time.Hour)}, {"n3", now}, {"n4", now}, {"n5", now}}
 	}, false, []string{"problem nodes: the agents of 5 nodes are away: n1, n2, n3 and 2 more (they are not connected to the controller that leads; jobs on them wait; 3600s)"}},

@@ -138,20 +138,24 @@ func version(m Member) string {
 	return m.Version + " (" + m.Commit + ")"
 }
 
-// clockLimit is how far clocks may be apart: leases last for seconds.
-const clockLimit = 2 * time.Second
+// ClockLimit is how far clocks may be apart: leases last for seconds.
+const ClockLimit = 2 * time.Second
 
 // clocks tells of members whose clocks are not those of the others.
 func clocks(f *Facts) []Line {
 	var lines []Line
 	for _, m := range answering(f) {
-		if m.Ahead.Abs() > clockLimit {
+		d, with := m.Ahead, "the controller that was asked"
+		if m.ClockAhead != nil {
+			d, with = *m.ClockAhead, "the database, by whose clock leases end"
+		}
+		if d.Abs() > ClockLimit {
 			word := "ahead"
-			if m.Ahead < 0 {
+			if d < 0 {
 				word = "behind"
 			}
-			lines = append(lines, Line{State: Problem, Part: "clock", What: fmt.Sprintf("the clock of %s is %v %s", m.Name, m.Ahead.Abs().Round(100*time.Millisecond), word),
-				Why: "compared with the controller that was asked", Do: "have both machines keep time (timedatectl): leases and certificates depend on it"})
+			lines = append(lines, Line{State: Problem, Part: "clock", What: fmt.Sprintf("the clock of %s is %v %s", m.Name, d.Abs().Round(100*time.Millisecond), word),
+				Why: "compared with " + with, Do: "have both machines keep time (timedatectl): leases and certificates depend on it"})
 		}
 	}
 	return lines

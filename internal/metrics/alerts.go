@@ -44,6 +44,9 @@ var alerts = []Alert{
 	{"DroverEventsFail", `drover_events_failing_seconds > 120`, "", false, "the broker is not told of events for {{ $value | humanizeDuration }}", "Events do not arrive"},
 	{"DroverNodesAway", `drover_nodes{state="away"} > 0`, "5m", false, "the agents of {{ $value }} nodes are away", "Nodes are away"},
 	{"DroverDatabasePutBack", `drover_nodes_ahead > 0`, "", true, "{{ $value }} nodes refuse the orders of this cluster", "The database was put back"},
+	{"DroverClocksDiffer", `abs(drover_clock_ahead_seconds) > 2`, "5m", false, "the clock of {{ $labels.instance }} is {{ $value }} seconds ahead of that of the database", "Clocks differ"},
+	{"DroverTagsWait", `drover_server_tags_pending_oldest_seconds > 1800`, "", false, "a server waits for a tag for {{ $value | humanizeDuration }}", "Tags of servers do not come"},
+	{"DroverUndoFailed", `increase(drover_undo_failures_total[1h]) > 0`, "", false, "something that a job did could not be taken back", "A job left something behind"},
 	{"DroverServerClusterAway", `drover_server_clusters{state="away"} > 0`, "5m", false, "{{ $value }} clusters of servers do not answer", "A cluster of servers is away"},
 }
 

@@ -105,6 +105,9 @@ tests:
       - {series: 'drover_backup_age_seconds{instance="c2"}', values: '80000+60x180'}
       - {series: 'drover_nodes{instance="c1",state="away"}', values: '0x180'}
       - {series: 'drover_nodes_ahead{instance="c1"}', values: '0x180'}
+      - {series: 'drover_clock_ahead_seconds{instance="c2"}', values: '-0.3x180'}
+      - {series: 'drover_server_tags_pending_oldest_seconds{instance="c1"}', values: '12x180'}
+      - {series: 'drover_undo_failures_total{instance="c1"}', values: '3x180'}
     alert_rule_test:
 QUIET
   - interval: 1m
@@ -134,6 +137,9 @@ QUIET
       - {series: 'drover_nodes{instance="c1",state="away"}', values: '2x180'}
       - {series: 'drover_nodes_ahead{instance="c1"}', values: '1x180'}
       - {series: 'drover_server_clusters{instance="c1",state="away"}', values: '1x180'}
+      - {series: 'drover_clock_ahead_seconds{instance="c2"}', values: '-3x180'}
+      - {series: 'drover_server_tags_pending_oldest_seconds{instance="c1"}', values: '0+60x180'}
+      - {series: 'drover_undo_failures_total{instance="c1"}', values: '0x120 0+1x60'}
     promql_expr_test:
       - expr: count(count by (alertname) (ALERTS{alertstate="firing"}))
         eval_time: 150m

@@ -89,6 +89,21 @@ var table = []Figure{
 		Advice: "Each gap stands in the log. The figures by opcode are estimates then; those of the queue and the store are exact.",
 	},
 	{
+		Name: "drover_undo_failures_total", Kind: Counter, Unit: "steps",
+		Help:   "Steps of jobs that failed, or were ended, which could not be taken back.",
+		Advice: "Each stands in the log, with its job: [a job left something behind](runbook.md#a-job-left-something-behind).",
+	},
+	{
+		Name: "drover_archive_jobs", Kind: Gauge, Unit: "jobs",
+		Help:   "About how many jobs the archive has: as many as there are ids from its oldest job to its newest.",
+		Advice: "About a kilobyte of the store each; `archive-keep` has the old ones go ([operations.md](operations.md#keeping)).",
+	},
+	{
+		Name: "drover_archive_oldest_seconds", Kind: Gauge, Unit: "seconds",
+		Help:   "How long ago the oldest job of the archive ended; 0 where that has none.",
+		Advice: "With an age in `archive-keep`: much more than that means that jobs are not removed; the log says why.",
+	},
+	{
 		Name: "drover_store_transactions_total", Kind: Counter, Unit: "transactions", Labels: []string{"outcome"},
 		Help:   "Transactions handed to the store, by outcome: committed, refused on their own account, or failed.",
 		Advice: "Any that `failed`: `/readyz` and the log say what is wrong with the store. `refused` is ordinary.",
@@ -110,7 +125,7 @@ var table = []Figure{
 	},
 	{
 		Name: "drover_feed_lag_revisions", Kind: Gauge, Unit: "revisions", Labels: []string{"reader"},
-		Help:   "How many revisions a reader is behind the store: `picture`, what a controller that stands by shows, or `events`, what the broker was told. 0 when nothing lags.",
+		Help:   "How many revisions a reader is behind the store: `picture`, what a controller that stands by shows (all of them while it cannot follow the store), or `events`, what the broker was told. 0 when nothing lags.",
 		Advice: "Growing for longer than seconds, `picture`: the controller has no processor time, or cannot follow its database; what it shows is as old. `events`: see `drover_events_failing_seconds`.",
 	},
 	{
@@ -122,6 +137,11 @@ var table = []Figure{
 		Name: "drover_store_size_bytes", Kind: Gauge, Unit: "bytes",
 		Help:   "How much an embedded store has of its disk, with its log. Of a database its server tells.",
 		Advice: "It grows by about a kilobyte a job; the archive is kept.",
+	},
+	{
+		Name: "drover_clock_ahead_seconds", Kind: Gauge, Unit: "seconds",
+		Help:   "How far the clock of the machine is ahead of the database's, by which leases end; negative if it is behind. Of an embedded store there is none.",
+		Advice: "More than 2 either way: [clocks differ](runbook.md#clocks-differ). The difference of two controllers is that of their clocks.",
 	},
 	{
 		Name: "drover_disk_free_bytes", Kind: Gauge, Unit: "bytes",
@@ -157,6 +177,16 @@ var table = []Figure{
 		Name: "drover_server_clusters", Kind: Gauge, Unit: "clusters", Labels: []string{"state"},
 		Help:   "Clusters that servers are on: `well`, or `away`, which do not answer.",
 		Advice: "Any `away`: their servers wait, and no others; `drover server cluster list` says which, since when and why.",
+	},
+	{
+		Name: "drover_server_tags_pending", Kind: Gauge, Unit: "servers",
+		Help:   "Servers with a tag that their cluster does not show yet as it is wanted. Those count that may still come there without anybody's doing.",
+		Advice: "For longer than jobs take: the next figure.",
+	},
+	{
+		Name: "drover_server_tags_pending_oldest_seconds", Kind: Gauge, Unit: "seconds",
+		Help:   "How long ago the oldest of those tags was asked for; 0 if there is none.",
+		Advice: "[Tags of servers do not come](runbook.md#tags-of-servers-do-not-come).",
 	},
 	{
 		Name: "drover_leader", Kind: Gauge, Unit: "1 or 0",
