@@ -27,6 +27,7 @@ import (
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/keypair"
 	"github.com/drover-project/drover/internal/query/items"
+	"github.com/drover-project/drover/internal/quota"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
 	"github.com/drover-project/drover/internal/systems"
@@ -68,10 +69,15 @@ func (c *controller) openServers(ctx context.Context, o Options) (err error) {
 	if c.keystone, err = openKeystone(o); err != nil {
 		return err
 	}
+	c.quotas, err = quota.Open(ctx, quota.Config{Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Note: c.queue.Note, Format: c.format.Format, Log: c.log,
+		Used: func(project string) quota.Limits { return quota.Used(c.servers.Taken(project)) }})
+	if err != nil {
+		return err
+	}
 	c.systems = systems.Open(systems.Config{Clusters: c.systemsOf(), Now: time.Now, Log: c.log})
 	c.servers, err = tagsync.Open(ctx, tagsync.Config{
 		Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Format: c.format.Format, Note: c.queue.Note, Backends: c.serversOn(),
-		Policy: policy, Images: c.systems.Images, Prefix: instancePrefix, First: o.FirstServerNumber, Now: time.Now, NewUUID: c.newUUID, Log: c.log,
+		Policy: policy, Room: func(project string) server.Amount { return c.quotas.Of(project).Servers() }, Images: c.systems.Images, Prefix: instancePrefix, First: o.FirstServerNumber, Now: time.Now, NewUUID: c.newUUID, Log: c.log,
 	})
 	if err != nil {
 		return err
@@ -227,12 +233,12 @@ func (c *controller) newIdentity() *identityapi.API {
 // newCompute returns the services of the Compute API, told apart by the
 // beginnings of their paths. No path is cleaned or redirected.
 func (c *controller) newCompute(o Options) http.Handler {
-	session, keep := func(_ context.Context, token string) (*identity.Session, error) { return c.accounts.Session(token) }, c.accounts.Keep
-	if c.keystone != nil { // which asks nobody before it removes a project
-		session, keep = c.keystone.Session, func(string) (func(), error) { return func() {}, nil }
+	session, keep, has := func(_ context.Context, token string) (*identity.Session, error) { return c.accounts.Session(token) }, c.accounts.Keep, c.hasProject
+	if c.keystone != nil { // which asks nobody before it removes a project, and tells of one only who has a token for it
+		session, keep, has = c.keystone.Session, func(string) (func(), error) { return func() {}, nil }, nil
 	}
 	consoles := c.newConsoles("server", remoteconsole.OfServers(func(id string) *server.Server { return c.servers.Servers().Get(id) }))
-	servers := compute.New(compute.Config{Session: session, Keep: keep, Identity: o.Keystone, Engine: c.servers, Flavors: c.flavors, Keys: c.keyPairs, Console: consoles.Issue, Printed: c.printed, Waits: c.waits, Now: time.Now, Log: c.log})
+	servers := compute.New(compute.Config{Session: session, Keep: keep, Identity: o.Keystone, Engine: c.servers, Flavors: c.flavors, Keys: c.keyPairs, Quotas: c.quotas, HasProject: has, Console: consoles.Issue, Printed: c.printed, Waits: c.waits, Now: time.Now, Log: c.log})
 	trust := forwarded.Trust{Scheme: computeScheme(o), Public: o.PublicURL, Proxies: o.TrustedProxies}
 	return trust.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.keystone == nil && ofIdentity(r) {
@@ -245,6 +251,12 @@ func (c *controller) newCompute(o Options) http.Handler {
 		}
 		servers.ServeHTTP(w, r)
 	}))
+}
+
+// hasProject tells whether there is a project of an id.
+func (c *controller) hasProject(id string) bool {
+	p, err := c.accounts.FindProject(id)
+	return err == nil && p.ID == id
 }
 
 // printed is what an instance printed on its serial line last.

@@ -48,6 +48,7 @@ import (
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/quota"
 	"github.com/drover-project/drover/internal/readlease"
 	"github.com/drover-project/drover/internal/rollout"
 	"github.com/drover-project/drover/internal/store"
@@ -85,6 +86,7 @@ type controller struct {
 	// accounts and servers are those of the Compute API.
 	accounts *identity.Service
 	servers  *tagsync.Engine
+	quotas   *quota.Service
 	keyPairs *keypair.Service
 	flavors  *flavor.Service
 	systems  *systems.Service

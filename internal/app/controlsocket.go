@@ -47,7 +47,7 @@ func groupNamed(name string) (int, error) {
 
 // newLUXI returns the server of a controller's methods.
 func (c *controller) newLUXI(s *surfaces, o Options) *luxi.Server {
-	deps := luxi.Deps{Queue: c.queue, Rollout: c.rollout, Servers: c.servers, Flavors: c.flavors, Querier: c.querier, Keyboards: c.keyboards, Log: o.Log, Observe: c.figures.observe("luxi", o.Log), NewID: c.requestIDs.Next}
+	deps := luxi.Deps{Queue: c.queue, Rollout: c.rollout, Servers: c.servers, Flavors: c.flavors, Quotas: c.quotas, Querier: c.querier, Keyboards: c.keyboards, Log: o.Log, Observe: c.figures.observe("luxi", o.Log), NewID: c.requestIDs.Next}
 	if c.keystone == nil {
 		deps.Accounts = c.accountsAPI.Operate
 	}

@@ -71,6 +71,7 @@ func TestARightTakenAwayIsGone(t *testing.T) {
 		{"PUT", compute + "/servers/" + server + "/tags/x", "", token, [4]int{201, 204, 403, 401}},
 		{"POST", compute + "/servers/" + server + "/remote-consoles", `{"remote_console":{"protocol":"vnc","type":"none"}}`, token, [4]int{400, 400, 403, 401}},
 		{"DELETE", compute + "/flavors/nosuch", "", token, [4]int{404, 403, 403, 401}},
+		{"PUT", compute + "/os-quota-sets/nosuch", `{"quota_set":{}}`, token, [4]int{400, 403, 403, 401}},
 		{"GET", strings.TrimSuffix(compute, "/compute/v2.1") + "/image/v2/images", "", token, [4]int{200, 200, 200, 401}},
 		// An application credential has no more than its user, and reads nothing with a role that is gone.
 		{"PUT", compute + "/servers/" + server + "/tags/x", "", narrow, [4]int{204, 204, 403, 401}},

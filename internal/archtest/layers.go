@@ -97,6 +97,7 @@ var layers = []struct {
 	{"internal/identity", Engine},
 	{"internal/keypair", Engine},
 	{"internal/flavor", Engine},
+	{"internal/quota", Engine},
 	{"internal/systems", Engine},
 	{"internal/store", Engine},
 	{"internal/store/format", Core},

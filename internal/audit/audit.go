@@ -45,6 +45,8 @@ const (
 	FlavorAdd         Verb = "flavor.add"
 	FlavorModify      Verb = "flavor.modify"
 	FlavorRemove      Verb = "flavor.remove"
+	QuotaSet          Verb = "quota.set"
+	QuotaUnset        Verb = "quota.unset"
 	ConsoleType       Verb = "console.type"
 	ConsoleTake       Verb = "console.take"
 	ConsoleOpen       Verb = "console.open"
@@ -77,7 +79,8 @@ func Verbs() map[Verb]string {
 		WatcherPause: "watchers were told to do nothing for a time", WatcherGoOn: "watchers may go on",
 		ServerMatch: "an operator said which instance a server is",
 		FlavorAdd:   "a size of servers was made", FlavorModify: "the description of a size of servers was changed, or who may choose it",
-		FlavorRemove:    "a size of servers was taken away; servers that have it keep it",
+		FlavorRemove: "a size of servers was taken away; servers that have it keep it",
+		QuotaSet:     "limits of a project were set, or the default of all", QuotaUnset: "limits of a project, or those set as the default of all, were taken away",
 		ConsoleType:     "somebody began to type on the serial line of an instance",
 		ConsoleTake:     "somebody took the keyboard of a serial line over from who typed there",
 		ConsoleOpen:     "the console of an instance was opened with a ticket",

@@ -27,6 +27,7 @@ const looking = `
 	lock: list list-fields
 	manage flavor: list show
 	manage project: list
+	manage quota: list show
 	manage server-tags: list
 	manage user: list show
 	network: info list list-fields list-tags
@@ -60,6 +61,7 @@ const changing = `
 	instance: activate-disks add add-tags batch-create change-group deactivate-disks grow-disk reboot remove-tags rename replace-disks start stop
 	job: archive autoarchive change-priority drain submit undrain
 	manage flavor: add grant modify remove revoke
+	manage quota: set unset
 	manage project: add
 	manage server-tags: add delete
 	manage user: add enable grant password

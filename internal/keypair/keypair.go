@@ -43,9 +43,8 @@ type Pair struct {
 
 // Limits, Nova's own.
 const (
-	MaxPairs = 100 // of one user
-	maxName  = 255 // characters
-	maxKey   = 16 << 10
+	maxName = 255 // characters
+	maxKey  = 16 << 10
 )
 
 // Config is what a Service needs.
@@ -141,8 +140,9 @@ func (s *Service) Find(user, name string) (Pair, error) {
 	return Pair{}, fault.New(fault.NotFound, "Keypair %s not found for user %s", fault.Clip(name, maxName), user).At("key_name")
 }
 
-// Add puts a public key by. Without one a pair is made, and its private key returned. Exists when the user has one of the name.
-func (s *Service) Add(ctx context.Context, user, name, public string) (p Pair, private string, err error) {
+// Add puts a public key by. Without one a pair is made, and its private key returned. Exists when the user has one of the name, Denied when he
+// has as many as he may have.
+func (s *Service) Add(ctx context.Context, user, name, public string, most int) (p Pair, private string, err error) {
 	if err := checkName(name); err != nil {
 		return p, "", err
 	}
@@ -163,8 +163,8 @@ func (s *Service) Add(ctx context.Context, user, name, public string) (p Pair, p
 	if _, err := s.Find(user, name); err == nil {
 		return p, "", fault.New(fault.Exists, "Key pair '%s' already exists.", name).At("name")
 	}
-	if len(s.Of(user)) >= MaxPairs {
-		return p, "", fault.New(fault.Denied, "Quota exceeded, too many key pairs.").At("keypair").WithHint("a user has at most %d; remove some", MaxPairs)
+	if len(s.Of(user)) >= most {
+		return p, "", fault.New(fault.Denied, "Quota exceeded, too many key pairs.").At("keypair").WithHint("a user has at most %d; remove some", most)
 	}
 	return p, private, s.keep(ctx, &p)
 }

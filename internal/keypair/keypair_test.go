@@ -18,6 +18,9 @@ import (
 
 const line = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBSlNqpjSJ7CsHz+lzPz4LkyhLl0wMWPBfQUcTdtMtL6"
 
+// most is how many a user may have.
+const most = 100
+
 func open(t *testing.T, dir string) (*keypair.Service, store.Store) {
 	t.Helper()
 	kept, err := sqlite.Open(dir, sqlite.Options{})
@@ -35,7 +38,7 @@ func open(t *testing.T, dir string) (*keypair.Service, store.Store) {
 func TestAPrivateKeyIsToldOnce(t *testing.T) {
 	s, kept := open(t, t.TempDir())
 	defer func() { _ = kept.Close() }()
-	made, private, err := s.Add(t.Context(), "alice", "mine", "")
+	made, private, err := s.Add(t.Context(), "alice", "mine", "", most)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +55,7 @@ func TestAPrivateKeyIsToldOnce(t *testing.T) {
 			t.Errorf("stored is %s (%v)", o.Value, err)
 		}
 	}
-	if _, private, err := s.Add(t.Context(), "alice", "brought", line+" me@here"); err != nil || private != "" {
+	if _, private, err := s.Add(t.Context(), "alice", "brought", line+" me@here", most); err != nil || private != "" {
 		t.Errorf("of a key that was brought the private one is %q (%v)", private, err)
 	}
 	if got, err := s.Find("alice", "brought"); err != nil || got.Public != line+" me@here" || strings.Count(got.Fingerprint, ":") != 15 {
@@ -65,11 +68,11 @@ func TestKeyPairsAreOfOneUser(t *testing.T) {
 	s, kept := open(t, t.TempDir())
 	defer func() { _ = kept.Close() }()
 	for _, user := range []string{"alice", "bob"} {
-		if _, _, err := s.Add(t.Context(), user, "mine", line); err != nil {
+		if _, _, err := s.Add(t.Context(), user, "mine", line, most); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := s.Add(t.Context(), "alice", "mine", line); !fault.Is(err, fault.Exists) {
+	if _, _, err := s.Add(t.Context(), "alice", "mine", line, most); !fault.Is(err, fault.Exists) {
 		t.Errorf("the same name once more: %v", err)
 	}
 	if err := s.Remove(t.Context(), "alice", "mine"); err != nil {
@@ -91,7 +94,7 @@ func TestKeyPairsLast(t *testing.T) {
 	dir := t.TempDir()
 	s, kept := open(t, dir)
 	for _, name := range []string{"b", "a", "gone"} {
-		if _, _, err := s.Add(t.Context(), "alice", name, line); err != nil {
+		if _, _, err := s.Add(t.Context(), "alice", name, line, most); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -118,16 +121,16 @@ func TestWhatIsNoKeyPairIsRefused(t *testing.T) {
 		"no key": {"a", "mine"}, "cut off": {"a", line[:40]}, "options": {"a", `command="/bin/sh" ` + line}, "two lines": {"a", line + "\n" + line},
 		"a private one": {"a", "-----BEGIN OPENSSH PRIVATE KEY-----"}, "a long key": {"a", line + " " + strings.Repeat("x", 20<<10)},
 	} {
-		if _, _, err := s.Add(t.Context(), "alice", of[0], of[1]); !fault.Is(err, fault.Invalid) {
+		if _, _, err := s.Add(t.Context(), "alice", of[0], of[1], most); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	for i := range keypair.MaxPairs {
-		if _, _, err := s.Add(t.Context(), "alice", "k"+strings.Repeat("x", i), line); err != nil {
+	for i := range most {
+		if _, _, err := s.Add(t.Context(), "alice", "k"+strings.Repeat("x", i), line, most); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := s.Add(t.Context(), "alice", "one-more", line); !fault.Is(err, fault.Denied) {
+	if _, _, err := s.Add(t.Context(), "alice", "one-more", line, most); !fault.Is(err, fault.Denied) {
 		t.Errorf("one too many: %v", err)
 	}
 }
@@ -142,14 +145,14 @@ func TestWhatIsStoredIsKnown(t *testing.T) {
 	}
 	left, leave := context.WithCancel(t.Context())
 	leave()
-	if _, _, err := s.Add(left, "u", "early", ""); err != nil || len(s.Of("u")) != 1 {
+	if _, _, err := s.Add(left, "u", "early", "", most); err != nil || len(s.Of("u")) != 1 {
 		t.Errorf("of one who has left: %v, %v", s.Of("u"), err)
 	}
 	failing.Inject(faultstore.Fault{Do: faultstore.FailAfter})
-	if _, _, err := s.Add(t.Context(), "u", "lost", ""); !fault.Is(err, fault.Unavailable) {
+	if _, _, err := s.Add(t.Context(), "u", "lost", "", most); !fault.Is(err, fault.Unavailable) {
 		t.Fatal(err)
 	}
-	if _, _, err := s.Add(t.Context(), "u", "lost", ""); !fault.Is(err, fault.Exists) {
+	if _, _, err := s.Add(t.Context(), "u", "lost", "", most); !fault.Is(err, fault.Exists) {
 		t.Errorf("what is stored is made again: %v", err)
 	}
 	failing.Inject(faultstore.Fault{Do: faultstore.FailAfter})

@@ -49,6 +49,7 @@ var (
 		"server-number":          "the same",
 		"server-past":            "the same",
 		"keypair":                "the same",
+		"quota":                  "the same",
 		"flavor":                 "the same",
 		"store":                  "what the store says of itself; its format is looked at (TestAFormatThatCannotBeReadIsNoPicture)",
 		"event-cursor":           "how far the leader has told of events",

@@ -41,6 +41,8 @@ type rig struct {
 	more map[string]tagsync.Backend
 	// effects are those of tags.
 	effects []servertag.Effect
+	// room is how much projects may have; nil for no limit.
+	room func(string) server.Amount
 	// format is that of the store; nil for the newest.
 	format func() int
 }
@@ -81,7 +83,7 @@ func (r *rig) start() {
 	maps.Copy(backends, r.more)
 	var err error
 	r.engine, err = tagsync.Open(r.ctx, tagsync.Config{
-		Store: r.store, Picture: r.shown, Note: r.queue.Note, Format: r.format, Backends: backends, Policy: policy,
+		Store: r.store, Picture: r.shown, Note: r.queue.Note, Format: r.format, Room: r.room, Backends: backends, Policy: policy,
 		Images: server.DefaultImages, Prefix: "snf-", NewUUID: testkit.NewUUID, Log: r.log,
 		Now: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) },
 	})

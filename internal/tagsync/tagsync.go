@@ -26,6 +26,7 @@ package tagsync
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -78,6 +79,8 @@ type Config struct {
 	// servers go that ask for none.
 	Backends map[string]Backend
 	Policy   *servertag.Policy
+	// Room is how much the servers of a project may take; nil for no limit.
+	Room func(project string) server.Amount
 	// Images tells which operating systems servers can be made from.
 	Images func() server.Images
 	// Prefix begins the names of instances, which end with the numbers of servers; First is the least
@@ -106,6 +109,8 @@ type Engine struct {
 	// places are how many workers may run at once, by cluster: one that does not
 	// answer holds up none of the others' servers.
 	places map[string]chan struct{}
+	// making are servers, by id, that were handed to the store and perhaps are not shown yet: they count as those that there are.
+	making map[string]*server.Server
 }
 
 // atOnce is how many servers of a cluster are worked on at once, if that is no more
@@ -130,7 +135,7 @@ func placesOf(backends map[string]Backend) map[string]chan struct{} {
 // Open loads the servers and shows them. It takes requests and works on servers
 // from Run on.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
-	e := &Engine{cfg: cfg, workers: map[string]*worker{}, places: placesOf(cfg.Backends)}
+	e := &Engine{cfg: cfg, workers: map[string]*worker{}, making: map[string]*server.Server{}, places: placesOf(cfg.Backends)}
 	e.ctx, e.stop = context.WithCancel(context.Background())
 	newest, err := cfg.Store.Get(ctx, NumberKey)
 	if err != nil && !fault.Is(err, fault.NotFound) {
@@ -255,6 +260,9 @@ func (e *Engine) format() int {
 // Servers returns all servers as they are now.
 func (e *Engine) Servers() *server.Table { return e.cfg.Picture.Load().Servers }
 
+// Taken is what the servers of a project take together.
+func (e *Engine) Taken(project string) server.Amount { return server.Taken(e.Servers().Of(project)) }
+
 // Policy returns the rules about tags.
 func (e *Engine) Policy() *servertag.Policy { return e.cfg.Policy }
 
@@ -285,16 +293,16 @@ type Wish struct {
 // Create writes down a server that is to be made. Its tags are checked like
 // any others.
 func (e *Engine) Create(ctx context.Context, w *Wish) (*server.Server, error) {
-	made, err := e.CreateMany(ctx, w, 1)
+	made, err := e.CreateMany(ctx, w, 1, 1)
 	if err != nil {
 		return nil, err
 	}
 	return made[0], nil
 }
 
-// CreateMany writes down n servers that are to be made, all of them or none. The
-// names of several end with -1, -2 and so on.
-func (e *Engine) CreateMany(ctx context.Context, w *Wish, n int) ([]*server.Server, error) {
+// CreateMany writes down servers that are to be made, as many as their project has room for: at most the one number, and if there is no room
+// for the other, none (Denied). The names of several end with -1, -2 and so on.
+func (e *Engine) CreateMany(ctx context.Context, w *Wish, least, most int) ([]*server.Server, error) {
 	tags, _, err := servertag.Set{}.Want(e.cfg.Policy, servertag.User, w.Tags, w.Asked)
 	if err != nil {
 		return nil, err
@@ -308,13 +316,13 @@ func (e *Engine) CreateMany(ctx context.Context, w *Wish, n int) ([]*server.Serv
 	}
 	asked := w.Asked
 	asked.ID = w.User
-	made := make([]*server.Server, n)
+	made := make([]*server.Server, most)
 	for i := range made {
 		s := &server.Server{
 			ID: e.cfg.NewUUID(), Name: w.Name, Description: w.Description, Metadata: w.Metadata, Told: w.Told,
 			Project: w.Project, User: w.User, Backend: w.Backend, Flavor: w.Flavor, Image: w.Image, NICs: w.NICs, Nets: w.Nets, Guest: w.Guest, Created: w.Asked.Time, Tags: tags,
 		}
-		if n > 1 {
+		if most > 1 {
 			s.Name += "-" + strconv.Itoa(i+1)
 		}
 		if made[i], err = s.Begin(server.Create, asked); err != nil {
@@ -322,7 +330,7 @@ func (e *Engine) CreateMany(ctx context.Context, w *Wish, n int) ([]*server.Serv
 		}
 	}
 	durable := make(chan error, 1)
-	if err := e.enqueueNew(made, durable); err != nil {
+	if made, err = e.enqueueNew(made, least, durable); err != nil {
 		return nil, err
 	}
 	select {
@@ -337,17 +345,20 @@ func (e *Engine) CreateMany(ctx context.Context, w *Wish, n int) ([]*server.Serv
 		})
 		return nil, context.Cause(ctx)
 	}
-	if err != nil {
+	if fault.Is(err, fault.Unavailable) {
 		e.beside(func() { e.created(made, err) })
 		return nil, err
 	}
-	e.created(made, nil)
+	if e.created(made, err); err != nil {
+		return nil, err
+	}
 	return made, nil
 }
 
 // created takes in what became of servers that were written down. Where nobody can tell the store is asked until it answers: what
 // it has is made, and not left to whoever leads next.
 func (e *Engine) created(servers []*server.Server, err error) {
+	defer e.shown(servers)
 	switch {
 	case err == nil:
 		e.cfg.Picture.Publish()
@@ -366,6 +377,15 @@ func (e *Engine) created(servers []*server.Server, err error) {
 	}
 }
 
+// shown forgets that servers are on their way: they are there, or will never be.
+func (e *Engine) shown(servers []*server.Server) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, s := range servers {
+		delete(e.making, s.ID)
+	}
+}
+
 // beside has something done beside the workers, unless the engine closes.
 func (e *Engine) beside(do func()) {
 	e.mu.Lock()
@@ -375,12 +395,36 @@ func (e *Engine) beside(do func()) {
 	}
 }
 
-// enqueueNew numbers servers and hands them to the store, with numbers whose
+// of yields the servers of a project, those among them that are on their way. The caller holds mu.
+func (e *Engine) of(project string) iter.Seq[*server.Server] {
+	there := e.Servers()
+	return func(yield func(*server.Server) bool) {
+		for s := range there.Of(project) {
+			if !yield(s) {
+				return
+			}
+		}
+		for id, s := range e.making {
+			if s.Project == project && there.Get(id) == nil && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// enqueueNew numbers servers of one project and size and hands them to the store, as many as there is room for, with numbers whose
 // instances are nobody's yet. Numbers reach the store in their order, so that the
 // greatest is written last.
-func (e *Engine) enqueueNew(servers []*server.Server, durable chan<- error) error {
+func (e *Engine) enqueueNew(servers []*server.Server, least int, durable chan<- error) ([]*server.Server, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.cfg.Room != nil {
+		n, err := e.cfg.Room(servers[0].Project).Admit(e.of(servers[0].Project), servers[0].Flavor, least, len(servers))
+		if err != nil {
+			return nil, err
+		}
+		servers = servers[:n]
+	}
 	number, tx := e.number, store.Tx{}
 	for _, s := range servers {
 		for s.Instance == "" || e.cfg.Backends[s.Backend].Has(s.Instance) {
@@ -389,14 +433,17 @@ func (e *Engine) enqueueNew(servers []*server.Server, durable chan<- error) erro
 		}
 		put, err := putOf(s)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		tx.Put = append(tx.Put, put)
 	}
 	e.number = number
+	for _, s := range servers {
+		e.making[s.ID] = s
+	}
 	tx.Put = append(tx.Put, store.Put{Key: NumberKey, Value: []byte(strconv.FormatInt(number, 10))})
 	e.enqueue(tx, &state.Change{Servers: servers}, func(err error) { durable <- err })
-	return nil
+	return servers, nil
 }
 
 func key(id string) store.Key { return store.Key{Kind: KindServer, ID: id} }

@@ -37,7 +37,7 @@ func TestTagsComeWithTheServer(t *testing.T) {
 func TestNoNumberIsGivenTwice(t *testing.T) {
 	r := newRig(t)
 	r.create()
-	many, err := r.engine.CreateMany(t.Context(), r.wish(), 3)
+	many, err := r.engine.CreateMany(t.Context(), r.wish(), 3, 3)
 	r.check(err)
 	for _, s := range many {
 		_, err := r.engine.Begin(s.ID, server.Delete, r.asked())

@@ -176,6 +176,27 @@ def check_openstack_events(c):
     assert "reboot" in c.nova("instance-action-list", made["id"])
 
 
+def check_openstack_quotas(c):
+    project = c.rows("project", "show", c.ready["os_project"])["id"]
+    c.create("web1")
+    shown = c.openstack("quota", "show", project)
+    assert re.search(r"instances *\| *-1 ", shown), shown
+    c.openstack("quota", "set", "--instances", "1", "--cores", "4", "--key-pairs", "7", project)
+    shown = c.openstack("quota", "show", project)
+    assert re.search(r"instances *\| *1 ", shown) and re.search(r"key.pairs *\| *7 ", shown), shown
+    refused("Quota exceeded for instances: Requested 1, but already used 1 of 1 instances.*web1", c.openstack, "server", "create", "--image", "noop", "--flavor", "m1.diskless", "--network", "none", "web2")
+    refused("must be greater than or equal to already used", c.openstack, "quota", "set", "--instances", "0", project)
+    c.openstack("quota", "set", "--force", "--instances", "0", project)
+    assert re.search(r"instances.*1", c.openstack("quota", "list", "--detail", "--compute", "--project", project))
+    limits = dict((row["Name"], row["Value"]) for row in c.rows("limits", "show", "--absolute"))
+    assert limits["maxTotalInstances"] == 0 and limits["totalInstancesUsed"] == 1 and limits["maxTotalCores"] == 4, limits
+    c.openstack("quota", "set", "--class", "--ram", "100000", "default")
+    assert "100000" in c.openstack("quota", "show", "--default", project)
+    c.openstack("quota", "set", "--class", "--ram", "-1", "default")
+    c.nova("quota-delete", "--tenant", project)
+    assert re.search(r"instances *\| *-1 ", c.nova("quota-show", "--tenant", project))
+
+
 def check_openstack_properties(c):
     def properties():
         shown = c.rows("server", "show", "web1")["properties"]

@@ -27,7 +27,7 @@ var (
 		"compute.servers.test_list_server_filters", "compute.servers.test_list_servers_negative", "compute.servers.test_multiple_create",
 		"compute.servers.test_multiple_create_negative", "compute.servers.test_server_addresses_negative", "compute.servers.test_server_metadata",
 		"compute.servers.test_server_metadata_negative", "compute.servers.test_server_tags", "compute.servers.test_servers", "compute.servers.test_servers_negative",
-		"identity.v3", "identity.admin.v3.test_list_projects", "identity.admin.v3.test_projects", "identity.admin.v3.test_projects_negative",
+		"compute.test_quotas", "compute.admin.test_quotas", "compute.admin.test_quotas_negative", "identity.v3", "identity.admin.v3.test_list_projects", "identity.admin.v3.test_projects", "identity.admin.v3.test_projects_negative",
 		"identity.admin.v3.test_tokens", "identity.admin.v3.test_users", "identity.admin.v3.test_users_negative", "image.v2.test_versions",
 	}
 	tempestAll = []string{"compute", "identity.v3", "identity.admin.v3", "image.v2"}

@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/drover-project/drover/internal/fault"
-	"github.com/drover-project/drover/internal/keypair"
+	"github.com/drover-project/drover/internal/quota"
 	"github.com/drover-project/drover/internal/rights"
 	"github.com/drover-project/drover/internal/servertag"
 )
@@ -25,23 +25,30 @@ func listZonesInFull(*request) (result, error) {
 	return result{}, refused{fault.New(fault.Denied, "Policy doesn't allow the hosts of availability zones to be shown."), http.StatusForbidden}
 }
 
+// limitsOf are the resources of which limits tell, by the words that they have there.
+var limitsOf = map[string]string{
+	"maxTotalInstances": quota.Instances, "maxTotalCores": quota.Cores, "maxTotalRAMSize": quota.RAM, "maxServerMeta": quota.Metadata, "maxTotalKeypairs": quota.KeyPairs,
+	"maxServerGroups": "server_groups", "maxServerGroupMembers": "server_group_members", "maxPersonality": "injected_files", "maxPersonalitySize": "injected_file_content_bytes",
+	"maxSecurityGroups": "security_groups", "maxSecurityGroupRules": "security_group_rules", "maxTotalFloatingIps": "floating_ips",
+}
+
 // limits tells what a project may have, and has: -1 is no limit. Nova's flavour has
 // the keys that it has there, Cyclades' those of tags too.
 func limits(r *request) (result, error) {
 	if of := r.URL.Query().Get("tenant_id"); r.account.May(rights.Look, rights.Of{Project: of}) != rights.Allowed {
 		return result{}, refused{fault.New(fault.Denied, "Limits are those of one project: that of the token.").At("tenant_id"), http.StatusForbidden}
 	}
-	var instances, cores, ram int64
-	for s := range r.api.cfg.Engine.Servers().Of(r.session.Project.ID) {
-		instances, cores, ram = instances+1, cores+s.Flavor.VCPUs, ram+s.Flavor.RAM
+	most, used := r.quota(), r.api.cfg.Engine.Taken(r.session.Project.ID)
+	absolute := object{"totalInstancesUsed": used.Instances, "totalCoresUsed": used.Cores, "totalRAMUsed": used.RAM, "totalServerGroupsUsed": 0}
+	for key, of := range limitsOf {
+		absolute[key] = most[of]
 	}
-	absolute := object{"maxTotalInstances": -1, "maxTotalCores": -1, "maxTotalRAMSize": -1, "maxServerMeta": maxMetadata, "maxTotalKeypairs": keypair.MaxPairs,
-		"maxServerGroups": 0, "maxServerGroupMembers": 0, "totalServerGroupsUsed": 0, "maxPersonality": 0, "maxPersonalitySize": 0,
-		"totalInstancesUsed": instances, "totalCoresUsed": cores, "totalRAMUsed": ram}
-	if !r.since(withoutNetworks) {
-		for _, key := range []string{"maxSecurityGroups", "maxSecurityGroupRules", "totalSecurityGroupsUsed", "maxTotalFloatingIps", "totalFloatingIpsUsed"} {
-			absolute[key] = 0
+	if r.since(withoutNetworks) {
+		for _, key := range []string{"maxSecurityGroups", "maxSecurityGroupRules", "maxTotalFloatingIps"} {
+			delete(absolute, key)
 		}
+	} else {
+		absolute["totalSecurityGroupsUsed"], absolute["totalFloatingIpsUsed"] = 0, 0
 	}
 	if !r.since(withoutImageMeta) {
 		absolute["maxImageMeta"] = 0

@@ -37,6 +37,7 @@ import (
 	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/keypair"
+	"github.com/drover-project/drover/internal/quota"
 	"github.com/drover-project/drover/internal/rights"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
@@ -53,6 +54,9 @@ type Config struct {
 	// Flavors are the sizes that servers may have, and Keys the key pairs of users.
 	Flavors *flavor.Service
 	Keys    *keypair.Service
+	// Quotas are how much projects may have, and HasProject tells whether there is one of an id; where nobody knows, there is.
+	Quotas     *quota.Service
+	HasProject func(id string) bool
 	// Identity is where clients get tokens; empty for beside this API.
 	Identity string
 	// Console makes a ticket for a console, and returns the path that has it; see remoteconsole.Consoles.
@@ -253,7 +257,6 @@ var (
 	errNoRoute   = refused{fault.New(fault.NotFound, "The resource could not be found."), http.StatusNotFound}
 	errMethod    = refused{fault.New(fault.Invalid, "Method not allowed"), http.StatusMethodNotAllowed}
 	errMedia     = refused{fault.New(fault.Invalid, "Unsupported Content-Type"), http.StatusUnsupportedMediaType}
-	errItems     = refused{fault.New(fault.Denied, "A server has at most %d items of metadata", maxMetadata).At("metadata"), http.StatusForbidden}
 	errForbidden = refused{fault.New(fault.Denied, "Policy doesn't allow this to be done with the roles of the token."), http.StatusForbidden}
 )
 
@@ -380,7 +383,7 @@ func (r *request) asCyclades(err refused) (status int, text string) {
 	switch err {
 	case errNoRoute:
 		return http.StatusBadRequest, "API endpoint not found"
-	case errMedia, errItems:
+	case errMedia:
 		return http.StatusBadRequest, err.Error()
 	case errMethod:
 		r.w.Header().Set("Allow", "GET,PUT,DELETE")

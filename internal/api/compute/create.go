@@ -10,15 +10,15 @@ import (
 	"unicode/utf8"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/quota"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/tagsync"
 )
 
 // Limits of what a server is made with.
 const (
-	maxName     = 255
-	maxMetadata = 128
-	maxAtOnce   = 100 // servers of one request
+	maxName   = 255
+	maxAtOnce = 100 // servers of one request
 )
 
 // creation is the body that makes a server.
@@ -57,19 +57,22 @@ func createServer(r *request) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	n, err := countOf(body.Server)
+	least, most, err := countOf(body.Server)
 	if err != nil {
 		return result{}, err
 	}
-	if n > 1 && slices.ContainsFunc(wish.Nets, func(net server.Net) bool { return net.IP != "" }) {
+	if most > 1 && slices.ContainsFunc(wish.Nets, func(net server.Net) bool { return net.IP != "" }) {
 		return result{}, fault.New(fault.Invalid, "Unable to create servers: fixed IP addresses cannot be given to more than one").At("networks")
 	}
 	release, err := r.api.cfg.Keep(wish.Project)
 	if err != nil {
 		return result{}, err
 	}
-	made, err := r.api.cfg.Engine.CreateMany(r.Context(), wish, n)
+	made, err := r.api.cfg.Engine.CreateMany(r.Context(), wish, least, most)
 	release()
+	if fault.Is(err, fault.Denied) {
+		err = refused{err, http.StatusForbidden}
+	}
 	if err != nil {
 		return result{}, err
 	}
@@ -114,7 +117,7 @@ func (r *request) wish(c *creation) (*tagsync.Wish, error) {
 	if w.Told, err = c.over(server.Told{}); err != nil {
 		return nil, err
 	}
-	if err := checkMetadata(c.Metadata); err != nil {
+	if err := r.checkMetadata(c.Metadata); err != nil {
 		return nil, err
 	}
 	if w.Guest, err = r.guest(c, &w.Image); err != nil {
@@ -133,24 +136,21 @@ func (r *request) wish(c *creation) (*tagsync.Wish, error) {
 	return w, r.room(w.Tags)
 }
 
-// countOf is how many servers are to be made: as many as the request allows, for
-// there are no quotas.
-func countOf(c *creation) (int, error) {
-	least, err := readCount("min_count", c.MinCount, 1)
-	if err != nil {
-		return 0, err
+// countOf is how many servers are to be made at least, and at most.
+func countOf(c *creation) (least, most int, err error) {
+	if least, err = readCount("min_count", c.MinCount, 1); err != nil {
+		return 0, 0, err
 	}
-	most, err := readCount("max_count", c.MaxCount, least)
-	if err != nil {
-		return 0, err
+	if most, err = readCount("max_count", c.MaxCount, least); err != nil {
+		return 0, 0, err
 	}
 	if least > most {
-		return 0, fault.New(fault.Invalid, "min_count must be <= max_count").At("min_count")
+		return 0, 0, fault.New(fault.Invalid, "min_count must be <= max_count").At("min_count")
 	}
 	if most > 1 {
-		return most, checkServerName(c.Name + "-" + strconv.Itoa(most))
+		return least, most, checkServerName(c.Name + "-" + strconv.Itoa(most))
 	}
-	return most, nil
+	return least, most, nil
 }
 
 // readCount reads a number of servers, or returns another if the request says none.
@@ -237,9 +237,9 @@ func (r *request) description(said *string, before string) (string, error) {
 	return *said, nil
 }
 
-func checkMetadata(items map[string]string) error {
-	if len(items) > maxMetadata {
-		return errItems
+func (r *request) checkMetadata(items map[string]string) error {
+	if most := r.quota()[quota.Metadata]; int64(len(items)) > most {
+		return r.tooMany(fault.New(fault.Denied, "Maximum number of metadata items exceeds %d", most).At("metadata"))
 	}
 	for key, value := range items {
 		if key == "" || utf8.RuneCountInString(key) > maxName || utf8.RuneCountInString(value) > maxName || strings.ContainsRune(key+value, 0) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-project/drover/internal/quota"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/testkit"
 )
@@ -84,6 +85,8 @@ func TestFieldsOfTheSchemas(t *testing.T) {
 			r.T = t
 			kind, _, _ := strings.Cut(f.Action, " ")
 			switch {
+			case strings.HasPrefix(f.Resource, "quota"):
+				r.ofQuotas(f)
 			case strings.HasSuffix(f.Action, " query"):
 				r.query(f)
 			case f.Resource == "servers" && kind == "create":
@@ -97,7 +100,7 @@ func TestFieldsOfTheSchemas(t *testing.T) {
 			}
 		})
 	}
-	const least = 280
+	const least = 310
 	if len(fields) < least {
 		t.Errorf("only %d fields were tried", len(fields))
 	}
@@ -155,6 +158,54 @@ func (r *rig) refusedFor(f *field, a answer) {
 	}
 	if f.Note == "" {
 		r.Error("the table does not say why")
+	}
+}
+
+// ofQuotas asks about limits of a project, or the default, by one field.
+func (r *rig) ofQuotas(f *field) {
+	path, method := "/os-quota-sets/"+r.home.ID, map[string]string{"update": http.MethodPut, "delete": http.MethodDelete, "show": http.MethodGet, "detail": http.MethodGet}
+	if f.Resource == "quota_class_sets" {
+		path = "/os-quota-class-sets/default"
+	}
+	kind, _, query := strings.Cut(f.Action, " ")
+	if query {
+		if kind == "detail" {
+			path += "/detail"
+		}
+		a := r.asRoot(method[kind], nova+path+"?"+f.Field+"=x", `{"quota_set":{"cores":5}}`)
+		if f.Verdict == "refused" {
+			r.refusedFor(f, a)
+		} else if a.status != http.StatusOK || !strings.Contains(a.text, `"cores"`) { // limits of a user are those of the project
+			r.Errorf("%d %s", a.status, a.text)
+		}
+		return
+	}
+	root, key, _ := strings.Cut(f.Field, ".")
+	values, more := []string{"40000", `"50000"`}, ""
+	switch key {
+	case quota.KeyPairs, quota.Metadata:
+		values = []string{"17", `"18"`}
+	case "force": // there are more servers than that
+		values, key, more = []string{"17", `"18"`}, quota.Cores, `,"force":true`
+	case "":
+		key = quota.Cores
+	}
+	for _, value := range values {
+		body := `{"` + root + `":{"` + key + `":` + value + more + `}}`
+		a := r.asRoot(http.MethodPut, nova+path, body, "X-Openstack-Nova-Api-Version", f.latest())
+		if want := strings.Trim(value, `"`); a.status != http.StatusOK || !strings.Contains(a.text, `"`+key+`":`+want) || strconv.FormatInt(r.quotas.Of(r.home.ID)[key], 10) != want {
+			r.Errorf("%d %s", a.status, a.text)
+		}
+		if f.Until != "" && f.latest() == f.Until {
+			r.explained("after it was there", r.asRoot(http.MethodPut, nova+path, body, "X-Openstack-Nova-Api-Version", newest), http.StatusBadRequest)
+		}
+		if f.Since != "2.1" {
+			r.explained("before it was there", r.asRoot(http.MethodPut, nova+path, body, "X-Openstack-Nova-Api-Version", before(f.Since)), http.StatusBadRequest)
+		}
+	}
+	for _, set := range r.quotas.All() {
+		_, err := r.quotas.Unset(r.Context(), set.Project, quota.Ask{})
+		r.check(err)
 	}
 }
 

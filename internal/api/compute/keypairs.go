@@ -6,6 +6,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/keypair"
+	"github.com/drover-project/drover/internal/quota"
 )
 
 // owner is whose key pairs a request is about: those of who asks. A token is for one user, also an administrator's.
@@ -102,7 +103,7 @@ func addKeyPair(r *request) (result, error) {
 	if wish.Public != nil {
 		public = *wish.Public
 	}
-	p, private, err := r.api.cfg.Keys.Add(r.Context(), owner, wish.Name, public)
+	p, private, err := r.api.cfg.Keys.Add(r.Context(), owner, wish.Name, public, int(r.quota()[quota.KeyPairs]))
 	if err != nil {
 		return result{}, ofKeys(err)
 	}

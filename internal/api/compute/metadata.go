@@ -59,7 +59,7 @@ func (r *request) withMetadata(f func(map[string]string) (map[string]string, err
 	return r.api.cfg.Engine.Change(s.ID, func(s *server.Server) (*server.Server, error) {
 		items, err := f(maps.Clone(metadataOf(s)))
 		if err == nil {
-			err = checkMetadata(items)
+			err = r.checkMetadata(items)
 		}
 		if err != nil || maps.Equal(items, s.Metadata) {
 			return s, err

@@ -27,6 +27,7 @@ import (
 	"github.com/drover-project/drover/internal/keypair"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/picture"
+	"github.com/drover-project/drover/internal/quota"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
 	"github.com/drover-project/drover/internal/store"
@@ -166,6 +167,7 @@ type rig struct {
 	accounts *identity.Service
 	engine   *tagsync.Engine
 	flavors  *flavor.Service
+	quotas   *quota.Service
 	// noted are the events of changes.
 	noted []audit.Event
 	store *faultstore.Store
@@ -255,8 +257,11 @@ func newRig(t *testing.T) *rig {
 	r.accounts, err = identity.Open(t.Context(), identity.Config{Store: kept, Now: r.now, NewUUID: testkit.NewUUID, Log: log,
 		Servers: func(project string) int { return r.engine.Servers().Count(project) }})
 	r.check(err)
+	r.quotas, err = quota.Open(t.Context(), quota.Config{Store: kept, Picture: r.shown, Note: r.note, Log: log,
+		Used: func(project string) quota.Limits { return quota.Used(r.engine.Taken(project)) }})
+	r.check(err)
 	r.engine, err = tagsync.Open(t.Context(), tagsync.Config{Store: kept, Picture: r.shown, Backends: map[string]tagsync.Backend{"": r.cloud, "far": newCloud()},
-		Policy: servertag.DefaultPolicy(), Images: server.DefaultImages, Prefix: "snf-", Now: r.now, NewUUID: testkit.NewUUID, Log: log})
+		Policy: servertag.DefaultPolicy(), Room: func(project string) server.Amount { return r.quotas.Of(project).Servers() }, Images: server.DefaultImages, Prefix: "snf-", Now: r.now, NewUUID: testkit.NewUUID, Log: log})
 	r.check(err)
 	r.engine.Run()
 	t.Cleanup(func() {
@@ -267,7 +272,11 @@ func newRig(t *testing.T) *rig {
 	r.check(err)
 	r.flavors, err = flavor.Open(t.Context(), flavor.Config{Store: kept, Picture: r.shown, Note: r.note, First: server.DefaultFlavors(), NewUUID: testkit.NewUUID, Log: log})
 	r.check(err)
-	r.api = compute.New(compute.Config{Engine: r.engine, Flavors: r.flavors, Keys: keys, Keep: r.keep, Now: r.now, Log: log,
+	r.api = compute.New(compute.Config{Engine: r.engine, Flavors: r.flavors, Keys: keys, Quotas: r.quotas, Keep: r.keep, Now: r.now, Log: log,
+		HasProject: func(id string) bool {
+			p, err := r.accounts.FindProject(id)
+			return err == nil && p.ID == id
+		},
 		Session: func(_ context.Context, token string) (*identity.Session, error) {
 			if r.away {
 				return nil, fault.New(fault.Unavailable, "the identity service cannot be reached")

@@ -38,7 +38,9 @@ func (rt *route) matches(f flavour, segments []string) bool {
 var policies = map[string]string{
 	"POST flavors": "os_compute_api:os-flavor-manage:create", "PUT flavors/{}": "os_compute_api:os-flavor-manage:update",
 	"DELETE flavors/{}": "os_compute_api:os-flavor-manage:delete", "POST flavors/{}/action": "os_compute_api:os-flavor-access:add_tenant_access",
-	"GET flavors/{}/os-flavor-access": "os_compute_api:os-flavor-access",
+	"GET flavors/{}/os-flavor-access": "os_compute_api:os-flavor-access", "PUT os-quota-sets/{}": "os_compute_api:os-quota-sets:update",
+	"DELETE os-quota-sets/{}": "os_compute_api:os-quota-sets:delete", "GET os-quota-class-sets/{}": "os_compute_api:os-quota-class-sets:show",
+	"PUT os-quota-class-sets/{}": "os_compute_api:os-quota-class-sets:update",
 }
 
 // forbidden refuses the resource to an account that has not the right.
@@ -104,6 +106,13 @@ var routes = []route{
 	{"GET", []string{"os-keypairs", "{}"}, rights.Look, showKeyPair, novas},
 	{"DELETE", []string{"os-keypairs", "{}"}, rights.Change, deleteKeyPair, novas},
 	{"GET", []string{"limits"}, rights.Look, limits, both},
+	{"GET", []string{"os-quota-sets", "{}"}, rights.Look, showQuota, novas},
+	{"GET", []string{"os-quota-sets", "{}", "defaults"}, rights.Look, showDefaultQuota, novas},
+	{"GET", []string{"os-quota-sets", "{}", "detail"}, rights.Look, showQuotaInFull, novas},
+	{"PUT", []string{"os-quota-sets", "{}"}, rights.Administer, setQuota, novas},
+	{"DELETE", []string{"os-quota-sets", "{}"}, rights.Administer, unsetQuota, novas},
+	{"GET", []string{"os-quota-class-sets", "{}"}, rights.Administer, showQuotaClass, novas},
+	{"PUT", []string{"os-quota-class-sets", "{}"}, rights.Administer, setQuotaClass, novas},
 	{"GET", []string{"images"}, rights.Look, listImages, images},
 	{"GET", []string{"images", "{}"}, rights.Look, showImage, images},
 	{"GET", []string{"networks"}, rights.Look, networks.list, nets},
@@ -112,6 +121,10 @@ var routes = []route{
 	{"GET", []string{"subnets", "{}"}, rights.Look, subnets.show, nets},
 	{"GET", []string{"ports"}, rights.Look, ports.list, nets},
 	{"GET", []string{"ports", "{}"}, rights.Look, ports.show, nets},
+	{"GET", []string{"quotas", "{}"}, rights.Look, showNetQuota, nets},
+	{"GET", []string{"quotas", "{}", "default"}, rights.Look, showNetQuota, nets},
+	{"GET", []string{"quotas", "{}", "details"}, rights.Look, showNetQuotaInFull, nets},
+	{"PUT", []string{"quotas", "{}"}, rights.Administer, setNetQuota, nets},
 	// There are none of these, and clients ask for them on their way.
 	{"GET", []string{"floatingips"}, rights.Look, fixed("floatingips", []any{}), nets},
 	{"GET", []string{"routers"}, rights.Look, fixed("routers", []any{}), nets},

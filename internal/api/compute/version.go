@@ -33,6 +33,7 @@ const (
 	withStatusCheck  = 38
 	withoutImageMeta = 39
 	withFlavor       = 47
+	withClassGroups  = 50
 	withEvents       = 51
 	withCreateTags   = 52
 	withFlavorText   = 55

@@ -26,6 +26,7 @@ import (
 	"github.com/drover-project/drover/internal/health"
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/quota"
 	"github.com/drover-project/drover/internal/reason"
 	"github.com/drover-project/drover/internal/rollout"
 	"github.com/drover-project/drover/internal/tagsync"
@@ -40,6 +41,8 @@ type Deps struct {
 	Servers *tagsync.Engine
 	// Flavors are the sizes that they may have; nil where there are none.
 	Flavors *flavor.Service
+	// Quotas are how much projects may have; nil where there are none.
+	Quotas *quota.Service
 	// Accounts answers requests about the accounts of the Compute API, as an
 	// administrator's; nil where none are kept.
 	Accounts func(ctx context.Context, method, path string, body []byte) (status int, answer any)
@@ -107,7 +110,7 @@ func Asks(name string) bool {
 }
 
 // Methods are all the requests that the server understands.
-var Methods = slices.Concat(jobMethods, deployMethods, serverMethods, flavorMethods)
+var Methods = slices.Concat(jobMethods, deployMethods, serverMethods, flavorMethods, quotaMethods)
 
 var jobMethods = []method{
 	{"SubmitJob", 1, 2, changes, submitJob},                   // opcodes, [key]

@@ -51,7 +51,7 @@ const (
 	Mirrors = 5
 	// Guests has servers that say which networks they are in and what their machines are told at the first start (nets, guest, of a
 	// server). Programs of before that change such a server before it is made would forget that, and make another one. Key pairs and flavors,
-	// which came with it, are objects of their own, which they pass over. What was done to a server (done) they would forget, too, and nothing is
+	// which came with it, are objects of their own, which they pass over; so are quotas, which they would not hold, and which are set from here on. What was done to a server (done) they would forget, too, and nothing is
 	// done by that: it is written at any format.
 	Guests = 6
 )
