@@ -167,6 +167,22 @@ func (a *Agent) Drop(ctx context.Context, order Order, of hypervisor.Thing, disk
 	})
 }
 
+// Detach has disks of an instance, by UUID, be of none, see hypervisor.Driver.
+func (a *Agent) Detach(ctx context.Context, order Order, of hypervisor.Thing, disks []string) error {
+	return a.carryOut(ctx, order, of.Name, "detach disks of", func() error {
+		_, err := a.cfg.Driver.Detach(ctx, of, mark(order), disks)
+		return err
+	})
+}
+
+// Attach has disks that no instance has be those of one, see hypervisor.Driver.
+func (a *Agent) Attach(ctx context.Context, order Order, of hypervisor.Thing, disks []string) error {
+	return a.carryOut(ctx, order, of.Name, "attach disks to", func() error {
+		_, err := a.cfg.Driver.Attach(ctx, of, mark(order), disks)
+		return err
+	})
+}
+
 // Adjust has an instance that runs have the devices of a specification, see hypervisor.Driver.
 func (a *Agent) Adjust(ctx context.Context, order Order, spec hypervisor.Spec) error {
 	return a.carryOut(ctx, order, spec.Name, "adjust the devices of", func() error {

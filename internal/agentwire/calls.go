@@ -270,6 +270,12 @@ var (
 	callDrop = call[toDrop, none]{name: "drop", lasts: true, do: func(ctx context.Context, n Served, a toDrop, _ func(string)) (none, error) {
 		return none{}, n.Drop(ctx, a.Order, a.Thing, a.Disks)
 	}}
+	callDetach = call[toDrop, none]{name: "detach", lasts: true, do: func(ctx context.Context, n Served, a toDrop, _ func(string)) (none, error) {
+		return none{}, n.Detach(ctx, a.Order, a.Thing, a.Disks)
+	}}
+	callAttach = call[toDrop, none]{name: "attach", lasts: true, do: func(ctx context.Context, n Served, a toDrop, _ func(string)) (none, error) {
+		return none{}, n.Attach(ctx, a.Order, a.Thing, a.Disks)
+	}}
 	callInstall = call[toInstall, none]{name: "install", lasts: true, do: func(ctx context.Context, n Served, a toInstall, log func(string)) (none, error) {
 		return none{}, n.Install(ctx, a.Order, plain(a.Spec), a.OS, a.Params, log)
 	}}
@@ -360,7 +366,8 @@ var calls = map[string]served{
 	callInfo.name: callInfo.served(), callState.name: callState.served(), callNext.name: callNext.served(), callFindOS.name: callFindOS.served(), callDelay.name: callDelay.served(),
 	callReadConsole.name: callReadConsole.served(), callTypeConsole.name: callTypeConsole.served(),
 	callOSes.name: callOSes.served(), callReason.name: callReason.served(),
-	callPrepare.name: callPrepare.served(), callAdjust.name: callAdjust.served(), callBalloon.name: callBalloon.served(), callDrop.name: callDrop.served(), callInstall.name: callInstall.served(),
+	callPrepare.name: callPrepare.served(), callAdjust.name: callAdjust.served(), callBalloon.name: callBalloon.served(), callDrop.name: callDrop.served(), callDetach.name: callDetach.served(), callAttach.name: callAttach.served(),
+	callInstall.name:    callInstall.served(),
 	callFetchImage.name: callFetchImage.served(), callInstallImage.name: callInstallImage.served(), callReadImage.name: callReadImage.served(), callKeepImage.name: callKeepImage.served(), callStart.name: callStart.served(),
 	callExports.name: callExports.served(), callHalfExports.name: callHalfExports.served(), callExport.name: callExport.served(), callDumpDisk.name: callDumpDisk.served(), callImportDisk.name: callImportDisk.served(),
 	callSnapshotDisks.name: callSnapshotDisks.served(), callReleaseSnapshot.name: callReleaseSnapshot.served(),

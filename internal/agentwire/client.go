@@ -462,6 +462,18 @@ func (c *Client) Drop(ctx context.Context, order agent.Order, of hypervisor.Thin
 	return err
 }
 
+// Detach has disks of an instance be of none.
+func (c *Client) Detach(ctx context.Context, order agent.Order, of hypervisor.Thing, disks []string) error {
+	_, err := callDetach.ask(ctx, c, toDrop{order, of, disks}, quiet)
+	return c.newer(err, "disks that no instance has")
+}
+
+// Attach has disks that no instance has be those of one.
+func (c *Client) Attach(ctx context.Context, order agent.Order, of hypervisor.Thing, disks []string) error {
+	_, err := callAttach.ask(ctx, c, toDrop{order, of, disks}, quiet)
+	return c.newer(err, "disks that no instance has")
+}
+
 // Install runs a creation script.
 func (c *Client) Install(ctx context.Context, order agent.Order, spec hypervisor.Spec, os string, params map[string]string, log func(string)) error {
 	_, err := callInstall.ask(ctx, c, toInstall{order, spec, os, params}, log)

@@ -33,10 +33,10 @@ type ganetiDir struct {
 	again time.Duration
 	// written are the files as they are.
 	written map[string]string
-	// inventory is what the files were last made of, and what confd answers from.
-	inventory atomic.Pointer[cluster.Snapshot]
-	confd     net.PacketConn // nil where nobody asks
-	server    *confd.Server
+	// shown is what confd answers from, as it is at that moment: the files come behind it, for it takes time to write them.
+	shown  atomic.Pointer[picture.Picture]
+	confd  net.PacketConn // nil where nobody asks
+	server *confd.Server
 }
 
 // Where programs of Ganeti look, below the directory.
@@ -97,7 +97,7 @@ func openGanetiDir(ctx context.Context, o Options, ready *Ready) (*ganetiDir, er
 	if at, err := netip.ParseAddrPort(ready.Confd); err == nil && !at.Addr().IsUnspecified() {
 		g.here.Confd = at.Addr().Unmap()
 	}
-	g.server = &confd.Server{Key: key, Inventory: g.inventory.Load, ConfigVersion: ofProgram().ConfigVersion, Now: time.Now, Log: o.Log}
+	g.server = &confd.Server{Key: key, Inventory: g.inventory, ConfigVersion: ofProgram().ConfigVersion, Now: time.Now, Log: o.Log}
 	return g, nil
 }
 
@@ -163,11 +163,12 @@ func link(at, luxi string) error {
 	return errors.Join(os.Symlink(luxi, next), os.Rename(next, at))
 }
 
-// keep writes the files as the inventory of a picture changes, until ctx ends.
+// keep has confd answer from a picture, and writes the files as the inventory of a picture changes, until ctx ends.
 func (g *ganetiDir) keep(ctx context.Context, shown *picture.Picture) error {
 	if g == nil {
 		return nil
 	}
+	g.shown.Store(shown)
 	var made *cluster.Snapshot
 	failing := false
 	for ctx.Err() == nil {
@@ -196,12 +197,20 @@ func (g *ganetiDir) keep(ctx context.Context, shown *picture.Picture) error {
 	return nil
 }
 
-// make has the files, and confd, tell of an inventory, if that is another than they were made of.
+// inventory is the newest that is shown; nil before there is one.
+func (g *ganetiDir) inventory() *cluster.Snapshot {
+	p := g.shown.Load()
+	if p == nil {
+		return nil
+	}
+	return p.Load().Inventory
+}
+
+// make has the files tell of an inventory, if that is another than they were made of.
 func (g *ganetiDir) make(inv *cluster.Snapshot, made **cluster.Snapshot) error {
 	if inv.Cluster() == nil || inv == *made {
 		return nil
 	}
-	g.inventory.Store(inv)
 	err := g.write(ssconf.Files(inv, g.here))
 	if err == nil {
 		*made = inv

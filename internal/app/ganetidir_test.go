@@ -132,7 +132,7 @@ func TestGanetiFilesAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	named("three")
-	comes("the third", func() bool { return g.inventory.Load().Cluster().Name == "three" })
+	comes("the third", func() bool { return g.inventory().Cluster().Name == "three" })
 	if err := os.RemoveAll(file); err != nil {
 		t.Fatal(err)
 	}

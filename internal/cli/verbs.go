@@ -19,6 +19,7 @@ const looking = `
 	deploy: console diff explain history lint logs schema status tasks validate watch
 	deploy env: list list-fields show
 	deploy graph: show
+	disk: info list list-fields
 	filter: export info list list-fields stats test
 	group: info list list-fields list-tags
 	image: info list list-fields
@@ -33,7 +34,7 @@ const looking = `
 	network: info list list-fields list-tags
 	node: info list list-fields list-tags orphans
 	os: diagnose info list
-	query: deployment environment event explain export fields filter group image instance job lock network node opcode parse reason server server-tag task
+	query: deployment disk environment event explain export fields filter group image instance job lock network node opcode parse reason server server-tag task
 	server: list log show
 	server cluster: list
 	server tag: check list show
@@ -75,6 +76,7 @@ const changing = `
 // asking are the verbs that ask before they disturb what runs, or destroy
 // something.
 var asking = []shell.Verb{
+	{Path: "disk remove", Does: shell.Destroys, Question: "Remove the disk %s with all data?", Example: "disk remove 7d0c3f5e-52b1-4f0c-9a44-2f5c7ce5b111"},
 	{Path: "instance remove", Does: shell.Destroys, Question: "Remove %s with all data?", Example: "instance remove web1"},
 	{Path: "instance reinstall", Does: shell.Destroys, Question: "Install %s anew? All data on the disks are lost.", Example: "instance reinstall web1"},
 	{Path: "instance recreate-disks", Does: shell.Destroys, Question: "Make the disks of %s anew? All data on them are lost.", Example: "instance recreate-disks web1"},

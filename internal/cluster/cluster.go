@@ -1,5 +1,5 @@
 // Package cluster holds the inventory: the values that describe a cluster (its
-// own settings, node groups, nodes, instances, networks, images), the defaults of a
+// own settings, node groups, nodes, instances, networks, images, disks that no instance has), the defaults of a
 // fresh one, and Snapshot, an immutable view of all of them with indexes.
 //
 // Invariants:
@@ -26,6 +26,7 @@ const (
 	KindInstance Kind = "instance"
 	KindNetwork  Kind = "network"
 	KindImage    Kind = "image"
+	KindDisk     Kind = "disk" // one that no instance has
 )
 
 // Meta is what every inventory object has.
@@ -60,9 +61,9 @@ func (m *Meta) Touch(now int64) {
 }
 
 // Object is an inventory value that a Snapshot can hold: *Cluster, *Group,
-// *Node, *Instance, *Network or *Image.
+// *Node, *Instance, *Network, *Image or *DetachedDisk.
 type Object interface {
-	// Kind says which of the six it is.
+	// Kind says which of the seven it is.
 	Kind() Kind
 	// Identity returns the UUID.
 	Identity() string

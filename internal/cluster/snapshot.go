@@ -25,6 +25,7 @@ type state struct {
 	instances table[*Instance]
 	networks  table[*Network]
 	images    table[*Image]
+	disks     table[*DetachedDisk]
 
 	nodesByGroup       refs // group -> nodes
 	instancesByNode    refs // primary node -> instances
@@ -44,6 +45,7 @@ func Empty() *Snapshot {
 		instances:          newTable[*Instance]("Instance"),
 		networks:           newTable[*Network]("Network"),
 		images:             newTable[*Image]("Image"),
+		disks:              newTable[*DetachedDisk]("Disk"),
 		nodesByGroup:       newRefs(),
 		instancesByNode:    newRefs(),
 		secondariesByNode:  newRefs(),
@@ -56,7 +58,7 @@ func Empty() *Snapshot {
 
 func (s state) copy() state {
 	return state{
-		groups: s.groups.copy(), nodes: s.nodes.copy(), instances: s.instances.copy(), networks: s.networks.copy(), images: s.images.copy(),
+		groups: s.groups.copy(), nodes: s.nodes.copy(), instances: s.instances.copy(), networks: s.networks.copy(), images: s.images.copy(), disks: s.disks.copy(),
 		nodesByGroup: s.nodesByGroup.copy(), instancesByNode: s.instancesByNode.copy(),
 		secondariesByNode: s.secondariesByNode.copy(), instancesByNetwork: s.instancesByNetwork.copy(),
 		groupsByNetwork: s.groupsByNetwork.copy(), tagged: s.tagged.copy(), promises: s.promises.Copy(),
@@ -115,6 +117,8 @@ func (s *Snapshot) apply(c Change) {
 		s.networks.delete(c.UUID, (*Network).Label)
 	case KindImage:
 		s.images.delete(c.UUID, (*Image).Label)
+	case KindDisk:
+		s.disks.delete(c.UUID, (*DetachedDisk).Label)
 	}
 }
 
@@ -132,6 +136,8 @@ func (s *Snapshot) put(o Object) {
 		s.networks.put(o.Name, o.UUID, o, (*Network).Label)
 	case *Image:
 		s.images.put(o.Name, o.UUID, o, (*Image).Label)
+	case *DetachedDisk:
+		s.disks.put(o.Label(), o.UUID, o, (*DetachedDisk).Label)
 	}
 }
 
@@ -198,6 +204,8 @@ func (s *Snapshot) Object(kind Kind, uuid string) Object {
 		return orNil(s.networks.byUUID.Get(uuid))
 	case KindImage:
 		return orNil(s.images.byUUID.Get(uuid))
+	case KindDisk:
+		return orNil(s.disks.byUUID.Get(uuid))
 	}
 	return nil
 }
@@ -223,6 +231,9 @@ func (s *Snapshot) Network(uuid string) *Network { n, _ := s.networks.byUUID.Get
 
 // Image returns the image with a UUID, nil if there is none.
 func (s *Snapshot) Image(uuid string) *Image { i, _ := s.images.byUUID.Get(uuid); return i }
+
+// Disk returns the detached disk with a UUID, nil if there is none.
+func (s *Snapshot) Disk(uuid string) *DetachedDisk { d, _ := s.disks.byUUID.Get(uuid); return d }
 
 // FindGroup looks a group up by UUID, name, or unique beginning of its name
 // before a dot. Errors: NotFound, Ambiguous, in the reference's words; so do
@@ -272,6 +283,9 @@ func (s *Snapshot) Networks() iter.Seq[*Network] { return s.networks.all() }
 
 // Images yields all images in nice order of names.
 func (s *Snapshot) Images() iter.Seq[*Image] { return s.images.all() }
+
+// Disks yields all detached disks in nice order of names.
+func (s *Snapshot) Disks() iter.Seq[*DetachedDisk] { return s.disks.all() }
 
 // GroupCount returns the number of groups.
 func (s *Snapshot) GroupCount() int { return s.groups.byUUID.Len() }

@@ -43,6 +43,8 @@ func Decode(kind string, data []byte) (Object, error) {
 		o = &Network{}
 	case KindImage:
 		o = &Image{}
+	case KindDisk:
+		o = &DetachedDisk{}
 	default:
 		return nil, fault.New(fault.Invalid, "%q is no kind of inventory object", kind)
 	}
@@ -55,7 +57,7 @@ func Decode(kind string, data []byte) (Object, error) {
 // Holds reports whether a kind of stored object belongs to the inventory.
 func Holds(kind string) bool {
 	switch Kind(kind) {
-	case KindCluster, KindGroup, KindNode, KindInstance, KindNetwork, KindImage:
+	case KindCluster, KindGroup, KindNode, KindInstance, KindNetwork, KindImage, KindDisk:
 		return true
 	}
 	return false

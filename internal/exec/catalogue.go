@@ -51,13 +51,14 @@ var instanceExecutors = Catalogue{
 	"OP_INSTANCE_SHUTDOWN":   {Locks: ownInstance, Asks: true, Prepare: shutdown, Resumable: true, Why: setsAState},
 	"OP_INSTANCE_REBOOT":     {Locks: ownInstance, Asks: true, Prepare: reboot, Resumable: true, Why: "it ends with the instance running; at worst the guest restarts twice"},
 	"OP_INSTANCE_REINSTALL":  {Locks: reinstallLocks, Asks: true, Prepare: reinstall, Resumable: true, Why: "it installs from the beginning"},
-	"OP_INSTANCE_SET_PARAMS": {Locks: ownInstance, Asks: true, Prepare: instanceModify, Why: listsOnce},
+	"OP_INSTANCE_SET_PARAMS": {Locks: modifyLocks, Asks: true, Prepare: instanceModify, Why: listsOnce},
 	"OP_INSTANCE_GROW_DISK":  {Locks: ownInstance, Asks: true, Prepare: growDisk, Why: "a second run would grow the disk again"},
 	"OP_INSTANCE_QUERY_DATA": {Prepare: instanceQueryData, Resumable: true, Why: asksOnly},
 	"OP_INSTANCE_CONSOLE":    {Prepare: console, Resumable: true, Why: asksOnly},
 
 	"OP_INSTANCE_ACTIVATE_DISKS":   {Locks: ownInstance, Asks: true, Prepare: activateDisks, Resumable: true, Why: setsAState},
 	"OP_INSTANCE_MOVE":             {Locks: moveLocks, Asks: true, Prepare: instanceMove, Why: movesOnce},
+	"OP_DISK_REMOVE":               {Locks: ownDisk, Asks: true, Prepare: diskRemove, Why: removesOnce},
 	"OP_INSTANCE_DEACTIVATE_DISKS": {Locks: ownInstance, Asks: true, Prepare: deactivateDisks, Resumable: true, Why: setsAState},
 }
 

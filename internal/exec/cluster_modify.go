@@ -182,6 +182,11 @@ func setTemplates(c *cluster.Cluster, op *opcode.Opcode, name string, snap *clus
 			}
 		}
 	}
+	for d := range snap.Disks() {
+		if !slices.Contains(wanted, d.Disk.Type) {
+			return fault.New(fault.WrongState, "Cannot disable disk template '%s', because there is at least one disk of it that no instance has: %s", d.Disk.Type, d).At(name)
+		}
+	}
 	c.EnabledDiskTemplates = wanted
 	c.IPolicy["disk-templates"] = op.List(name)
 	return nil

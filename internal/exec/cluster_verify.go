@@ -115,6 +115,16 @@ func (r *report) references(snap *cluster.Snapshot) {
 	if snap.Node(snap.Cluster().MasterNode) == nil {
 		r.problemf("ECLUSTERCFG", "cluster", "", "the master node does not exist")
 	}
+	for d := range snap.Disks() {
+		for _, uuid := range d.Disk.Nodes {
+			if snap.Node(uuid) == nil {
+				r.problemf("ECLUSTERCFG", "disk", d.String(), "no instance has it, and its node %s does not exist; next: drover disk remove --ignore-failures %s", uuid, d.UUID)
+			}
+		}
+		if owner, i := snap.OwnerOf(d.UUID); owner != nil {
+			r.problemf("ECLUSTERCFG", "disk", d.String(), "it is detached, and disk %d of instance %s", i, owner.Name)
+		}
+	}
 	for inst := range snap.Instances() {
 		for _, uuid := range instanceNodes(inst) {
 			if snap.Node(uuid) == nil {
@@ -193,7 +203,11 @@ func (r *report) disks(n *cluster.Node, inst *cluster.Instance, there *hyperviso
 	if inst == nil {
 		return
 	}
-	for _, d := range unknownDisks(inst, there) {
+	for _, d := range unknownDisks(r.env.snapshot(), inst, there) {
+		if d.Kind == stranger {
+			r.problemf("ENODEORPHANLV", "node", n.Name, "disk %s (%d MiB) is among those of instance %s; it is left alone, for %s", d.UUID, d.Size, inst.Name, d.Why)
+			continue
+		}
 		r.problemf("ENODEORPHANLV", "node", n.Name, "disk %s (%d MiB) is of instance %s, which has no such disk; next: drover node clear-orphans %s %s", d.UUID, d.Size, inst.Name, n.Name, d.UUID)
 	}
 }
@@ -207,6 +221,9 @@ func (r *report) instances(snap *cluster.Snapshot, nodes []*cluster.Node, live m
 			inst := snap.Instance(i.UUID)
 			running[i.UUID] = i.Active()
 			switch {
+			case i.Detached() && snap.Disk(i.UUID) != nil:
+			case i.Detached():
+				r.problemf("ENODEORPHANLV", "node", n.Name, "unknown disk %s on this node, which is detached (%s); %s", i.UUID, i.MadeBy, r.env.next(n.Name, &i))
 			case inst == nil:
 				r.problemf("ENODEORPHANINSTANCE", "node", n.Name, "unknown instance %s on this node (%s, %s); %s", i.Name, identity(&i), i.MadeBy, r.env.next(n.Name, &i))
 			case i.Active() && inst.PrimaryNode != n.UUID:
@@ -227,6 +244,24 @@ func (r *report) instances(snap *cluster.Snapshot, nodes []*cluster.Node, live m
 			}
 			r.mirrors(snap, inst)
 		}
+		if answered {
+			r.detached(snap, n, seen)
+		}
+	}
+}
+
+// detached tells of disks that no instance has, and that are not on their node as they are in the inventory.
+func (r *report) detached(snap *cluster.Snapshot, n *cluster.Node, seen []hypervisor.Instance) {
+	for d := range snap.DisksOn(n.UUID) {
+		i := slices.IndexFunc(seen, func(i hypervisor.Instance) bool {
+			return i.Thing() == hypervisor.DetachedDisk(d.UUID) && len(i.Disks) > 0
+		})
+		switch {
+		case i < 0:
+			r.problemf("EINSTANCEMISSINGDISK", "disk", d.String(), "it is not on node %s, which is to keep it although no instance has it; next: drover disk remove %s", n.Name, d.UUID)
+		case int64(seen[i].Disks[0].Size) < d.Disk.Size:
+			r.problemf("EINSTANCEMISSINGDISK", "disk", d.String(), "it has %d MiB on node %s, and %d in the inventory", seen[i].Disks[0].Size, n.Name, d.Disk.Size)
+		}
 	}
 }
 
@@ -243,7 +278,11 @@ func (r *report) mirrors(snap *cluster.Snapshot, inst *cluster.Instance) {
 func (r *report) notes(snap *cluster.Snapshot, nodes []*cluster.Node) {
 	single, offline := 0, 0
 	offlineNodes, drained := 0, 0
+	detached := map[string]bool{}
 	for _, n := range nodes {
+		for d := range snap.DisksOn(n.UUID) {
+			detached[d.UUID] = true
+		}
 		if n.Offline {
 			offlineNodes++
 		}
@@ -262,7 +301,7 @@ func (r *report) notes(snap *cluster.Snapshot, nodes []*cluster.Node) {
 	for _, note := range []struct {
 		count int
 		what  string
-	}{{single, "non-redundant instance(s)"}, {offline, "offline instance(s)"}, {offlineNodes, "offline node(s)"}, {drained, "drained node(s)"}} {
+	}{{single, "non-redundant instance(s)"}, {offline, "offline instance(s)"}, {offlineNodes, "offline node(s)"}, {drained, "drained node(s)"}, {len(detached), "disk(s) that no instance has"}} {
 		if note.count > 0 {
 			r.env.Logf("  - NOTICE: %d %s found.", note.count, note.what)
 		}
@@ -351,7 +390,9 @@ func (e *Env) disksOn(ctx context.Context, node *cluster.Node) (map[string]bool,
 	out := map[string]bool{}
 	for _, i := range list {
 		for _, d := range i.Disks {
-			out[d.UUID] = true
+			if !i.Detached() {
+				out[d.UUID] = true
+			}
 		}
 	}
 	return out, nil

@@ -78,6 +78,7 @@ var samples = map[string]params{
 	"OP_INSTANCE_DEACTIVATE_DISKS": {"instance_name": "active"},
 	"OP_INSTANCE_RECREATE_DISKS":   {"instance_name": "lost"},
 	"OP_CLUSTER_REPAIR_DISK_SIZES": {},
+	"OP_DISK_REMOVE":               {"disk": "spare"},
 	"OP_INSTANCE_MOVE":             {"instance_name": "up", "target_node": "node2"},
 }
 

@@ -50,7 +50,7 @@ func readChanges(field, kind string, list []any) ([]itemChange, error) {
 		case int64:
 			c.action, c.at = modify, what
 		case string:
-			if err := checkAction(kind, what); err != nil {
+			if err := checkAction(what); err != nil {
 				return nil, err.At(c.place)
 			}
 			c.action = what
@@ -73,21 +73,15 @@ func readChanges(field, kind string, list []any) ([]itemChange, error) {
 	return out, nil
 }
 
-// insteadOf says what to do in place of an action that there is not.
+// insteadOf says what to do in place of an action that there is not on interfaces.
 var insteadOf = map[string]string{attach: "to make a new one, say add", detach: "to remove it, say so"}
 
-// checkAction refuses what is no action, or not on a disk. One that is detached keeps
-// its data, so to remove it in place of that would lose them.
-func checkAction(kind, word string) *fault.Error {
-	switch {
-	case slices.Contains([]string{add, remove, modify}, word):
+// checkAction refuses what is no action.
+func checkAction(word string) *fault.Error {
+	if slices.Contains([]string{add, remove, modify, attach, detach}, word) {
 		return nil
-	case insteadOf[word] == "":
-		return fault.New(fault.Invalid, "'%s' is no action", word)
-	case kind == "disk":
-		return fault.New(fault.Invalid, "Disks can't be %sed yet", word).WithHint("%s", insteadOf[word])
 	}
-	return nil
+	return fault.New(fault.Invalid, "'%s' is no action", word)
 }
 
 // notOnNICs refuses to attach or detach an interface. It is asked once the place is

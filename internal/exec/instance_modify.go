@@ -40,6 +40,9 @@ type modifyArgs struct {
 	// Disks are all of them as they are to be, if they change.
 	Disks  []cluster.Disk `json:"disks,omitempty"`
 	Change bool           `json:"change_disks,omitempty"`
+	// Detach are those that the instance has no more, and that are kept, as they are then; Attach are those, by UUID, that it gets of such.
+	Detach []cluster.Disk `json:"detach,omitempty"`
+	Attach []string       `json:"attach,omitempty"`
 	// Result is what is to be said of them.
 	Result []pair `json:"result,omitempty"`
 }
@@ -69,7 +72,7 @@ func instanceModify(ctx context.Context, env *Env) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	args := modifyArgs{Disks: disks.after, Change: len(m.disks) > 0, Result: disks.result}
+	args := modifyArgs{Disks: disks.after, Change: len(m.disks) > 0, Detach: disks.detached, Attach: uuidsOf(disks.attached), Result: disks.result}
 	if balloon != nil {
 		args.Result = append([]pair{{"runtime_memory", env.Op.Int("runtime_mem")}}, args.Result...)
 	}
@@ -84,7 +87,7 @@ func instanceModify(ctx context.Context, env *Env) (Plan, error) {
 	change.Keeps = true
 	before, behind := disks.onNodes(m.env, inst)
 	if m.live {
-		before, behind = m.adjusting(inst, disks.gone, before, behind)
+		before, behind = m.adjusting(inst, slices.Concat(disks.gone, uuidsOf(disks.detached)), before, behind)
 	}
 	if balloon != nil {
 		before = append([]work.Step{*balloon}, before...)
@@ -185,7 +188,7 @@ func (m *modification) pluggable(ctx context.Context, inst *cluster.Instance) (b
 	if err != nil {
 		return false, err
 	}
-	if !info.Hotplug {
+	if !info.Plugs(inst.Hypervisor) {
 		return false, hypervisor.NoHotplug()
 	}
 	return active(ctx, a, inst)
@@ -297,7 +300,8 @@ func (m *modification) apply(snap *cluster.Snapshot, inst *cluster.Instance, arg
 			return nil, err
 		}
 	}
-	return w.changes(), nil
+	kept, err := m.env.keeping(snap, inst, args)
+	return append(w.changes(), kept...), err
 }
 
 // checkPolicies refuses an instance that breaks the policy with the memory that it
@@ -352,17 +356,26 @@ func (m *modification) setParams(inst *cluster.Instance) {
 
 // diskChanges is what becomes of an instance's disks.
 type diskChanges struct {
-	node   Node
-	after  []cluster.Disk
-	added  []hypervisor.Disk
-	gone   []string
-	result []pair
+	node          Node
+	before, after []cluster.Disk
+	added         []hypervisor.Disk
+	gone          []string
+	// detached are those that the instance has no more, and that are kept, and attached those that it gets of such.
+	detached, attached []cluster.Disk
+	result             []pair
+}
+
+func uuidsOf(disks []cluster.Disk) (out []string) {
+	for i := range disks {
+		out = append(out, disks[i].UUID)
+	}
+	return out
 }
 
 // planDisks works out the changes to the disks. The instance's lock keeps them
 // from changing meanwhile.
 func (m *modification) planDisks(ctx context.Context, inst *cluster.Instance) (diskChanges, error) {
-	d := diskChanges{after: inst.Clone().Disks}
+	d := diskChanges{before: inst.Disks, after: inst.Clone().Disks}
 	if len(m.disks) == 0 {
 		return d, nil
 	}
@@ -380,9 +393,12 @@ func (m *modification) planDisks(ctx context.Context, inst *cluster.Instance) (d
 		if err != nil {
 			return d, err
 		}
-		if err := d.change(c, i, maker, instanceNodes(inst)); err != nil {
+		if err := d.change(c, i, maker, inst); err != nil {
 			return d, err
 		}
+	}
+	if err := d.there(ctx, m.env, inst); err != nil {
+		return d, err
 	}
 	names := map[string]bool{}
 	for i := range d.after {
@@ -414,19 +430,19 @@ func (m *modification) diskAgent(ctx context.Context, inst *cluster.Instance, d 
 		return err
 	}
 	for _, c := range m.disks {
-		if c.action == remove && !m.live {
-			return fault.New(fault.WrongState, "Instance '%s' is marked to be up, can't remove volume from a running instance without using hotplug", inst.Name).At(c.place).
+		if (c.action == remove || c.action == detach) && !m.live {
+			return fault.New(fault.WrongState, "Instance '%s' is marked to be up, can't %s volume from a running instance without using hotplug", inst.Name, c.action).At(c.place).
 				WithHint("stop it first")
 		}
 	}
-	if !m.live || slices.ContainsFunc(m.disks, func(c itemChange) bool { return c.action != add && c.action != remove }) {
+	if !m.live || slices.ContainsFunc(m.disks, func(c itemChange) bool { return c.action == modify }) {
 		m.env.Infof("The changed disks are seen by instance %s after its next start", inst.Name)
 	}
 	return nil
 }
 
 // change makes one change in the list of disks.
-func (d *diskChanges) change(c itemChange, i int, maker diskMaker, nodes []string) error {
+func (d *diskChanges) change(c itemChange, i int, maker diskMaker, inst *cluster.Instance) error {
 	n := strconv.Itoa(i)
 	switch c.action {
 	case add:
@@ -437,10 +453,14 @@ func (d *diskChanges) change(c itemChange, i int, maker diskMaker, nodes []strin
 		if err != nil {
 			return err
 		}
-		disk.Nodes = nodes
+		disk.Nodes = instanceNodes(inst)
 		d.after = insert(d.after, i, disk)
 		d.added = append(d.added, diskOf(&disk))
 		d.result = append(d.result, pair{"disk/" + n, "add:size=" + strconv.FormatInt(disk.Size, 10) + ",mode=" + disk.Mode})
+	case attach:
+		return d.attach(maker.env, c, i, inst)
+	case detach:
+		return d.detach(maker.env, c, i)
 	case remove:
 		d.gone = append(d.gone, d.after[i].UUID)
 		d.after = cut(d.after, i)
@@ -474,6 +494,7 @@ func (d *diskChanges) alter(c itemChange, disk *cluster.Disk, n string, now int6
 // onNodes are the steps that make the new disks, before the inventory tells of them, and take the removed ones away, when it does not
 // tell of them any more: a removal that fails leaves disks that nobody has, and no instance that lacks some.
 func (d *diskChanges) onNodes(env *Env, inst *cluster.Instance) (before, behind []work.Step) {
+	before = d.handing(inst)
 	for i, node := range instanceNodes(inst) {
 		which, where := "", " its node"
 		if i > 0 {
@@ -499,7 +520,24 @@ func (d *diskChanges) onNodes(env *Env, inst *cluster.Instance) (before, behind 
 			behind = append(behind, drop)
 		}
 	}
-	return before, behind
+	return before, append(behind, d.leaving(env, inst)...)
+}
+
+// leaving are the steps that take away what is left of an instance, without disks, on a node that has none of its disks any more.
+func (d *diskChanges) leaving(env *Env, inst *cluster.Instance) (steps []work.Step) {
+	next := inst.Clone()
+	next.Disks = d.after
+	for _, node := range instanceNodes(inst) {
+		if slices.Contains(instanceNodes(next), node) {
+			continue
+		}
+		name := nodeName(env.snapshot(), node)
+		s := onNode(removeFromNode, node, inst.UUID, "remove what its second node has of instance "+inst.Name, meant{inst.Name})
+		s.Fails, s.Tolerated = "Could not remove what node "+name+" has of instance "+inst.Name, true
+		s.Left = "Node " + name + " has something of instance " + inst.Name + " that has no disks; it goes when the instance has disks there again, and is removed"
+		steps = append(steps, s)
+	}
+	return steps
 }
 
 // leftDisks says of disks that an instance does not have that a node may have them, and what to type.

@@ -255,6 +255,14 @@ func (r *recreation) checkLost(ctx context.Context) error {
 			if there[i] != nil {
 				return r.refuse(i, n)
 			}
+			disk := r.inst.Disks[i].UUID
+			switch _, err := a.Instance(ctx, hypervisor.DetachedDisk(disk)); {
+			case err == nil:
+				return fault.New(fault.WrongState, "Disk %d of instance %s is not lost: node %s has it, detached", i, r.inst.Name, n.Name).
+					WithHint("drover instance modify %s --disk %d:detach, and then --disk attach:uuid=%s, attaches it", r.inst.Name, i, disk)
+			case !fault.Is(err, fault.NotFound):
+				return fault.New(fault.Environment, "Error checking node %s: %w", n.Name, err)
+			}
 		}
 	}
 	return nil

@@ -20,14 +20,15 @@ import (
 
 // several are the requests of the opcodes that do several things, on the cluster of the rig that killable makes.
 var several = map[string]params{
-	"OP_INSTANCE_CREATE":        creating(params{"instance_name": "new", "nics": []any{params{"network": "net", "ip": "pool"}}}),
-	"OP_INSTANCE_REMOVE":        {"instance_name": "up"},
-	"OP_INSTANCE_RENAME":        {"instance_name": "down", "new_name": "other"},
-	"OP_INSTANCE_STARTUP":       {"instance_name": "down"},
-	"OP_INSTANCE_SHUTDOWN":      {"instance_name": "up"},
-	"OP_INSTANCE_REBOOT":        {"instance_name": "up", "reboot_type": "full"},
-	"OP_INSTANCE_REINSTALL":     {"instance_name": "down", "os_type": "noop"},
-	"OP_INSTANCE_SET_PARAMS":    {"instance_name": "down", "beparams": params{"vcpus": 2}, "disks": []any{[]any{"add", 1, params{"size": 4}}, []any{"remove", 0, params{}}}},
+	"OP_INSTANCE_CREATE":    creating(params{"instance_name": "new", "nics": []any{params{"network": "net", "ip": "pool"}}}),
+	"OP_INSTANCE_REMOVE":    {"instance_name": "up"},
+	"OP_INSTANCE_RENAME":    {"instance_name": "down", "new_name": "other"},
+	"OP_INSTANCE_STARTUP":   {"instance_name": "down"},
+	"OP_INSTANCE_SHUTDOWN":  {"instance_name": "up"},
+	"OP_INSTANCE_REBOOT":    {"instance_name": "up", "reboot_type": "full"},
+	"OP_INSTANCE_REINSTALL": {"instance_name": "down", "os_type": "noop"},
+	"OP_INSTANCE_SET_PARAMS": {"instance_name": "fed", "beparams": params{"vcpus": 2}, "disks": []any{[]any{"add", 1, params{"size": 4}}, []any{"remove", 0, params{}}, []any{"detach", 1, params{}},
+		[]any{"attach", 0, params{"name": "spare"}}}},
 	"OP_INSTANCE_GROW_DISK":     {"instance_name": "down", "disk": 0, "amount": 8},
 	"OP_NODE_CLEAR_ORPHANS":     {"node_name": "node1"},
 	"OP_IMAGE_ADD":              {"image_name": "new", "source": startable},
@@ -52,6 +53,9 @@ func killable(t *testing.T) *rig {
 	r.mirrored("pair", true)
 	r.mirrored("lost", false)
 	r.lose("lost", "node1", "node2")
+	r.create("fed", false)
+	r.must(`[["disk/1","add:size=16,mode=rw"],["disk/2","add:size=20,mode=rw"]]`, "OP_INSTANCE_SET_PARAMS", ofDisks("fed", []any{"add", 1, params{"size": 16}}, []any{"add", 2, params{"size": 20, "name": "spare"}}))
+	r.must(`[["disk/2","detach"]]`, "OP_INSTANCE_SET_PARAMS", ofDisks("fed", []any{"detach", params{}}))
 	r.create("active", false)
 	r.must(r.device("active"), "OP_INSTANCE_ACTIVATE_DISKS", params{"instance_name": "active"})
 	r.network("net", "192.0.2.0/28", "")
@@ -212,6 +216,9 @@ func (r *rig) whole() string {
 		}
 		out += "\n"
 	}
+	for d := range snap.Disks() {
+		out += fmt.Sprintln("detached", d.Disk.Name, d.Disk.Size, d.Former)
+	}
 	for _, name := range []string{"node1", "node2", "node3"} {
 		a, err := r.fleet.Agent(name)
 		var list []hypervisor.Instance
@@ -222,12 +229,19 @@ func (r *rig) whole() string {
 			r.Fatal(err)
 		}
 		for _, i := range list {
-			out += fmt.Sprintf("%s has %s %s", name, i.Name, i.State)
+			called := i.Name
+			if i.Detached() {
+				called = "a detached disk"
+			}
+			out += fmt.Sprintf("%s has %s %s", name, called, i.State)
 			for _, d := range i.Disks {
 				out += fmt.Sprint(" ", d.Size)
 			}
 			out += "\n"
-			if inst := r.keeper.Snapshot().Instance(i.UUID); inst == nil || inst.Name != i.Name {
+			if i.Detached() && snap.Disk(i.UUID) != nil {
+				continue
+			}
+			if inst := snap.Instance(i.UUID); inst == nil || inst.Name != i.Name {
 				out += "the inventory does not know it\n"
 			}
 		}

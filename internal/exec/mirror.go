@@ -77,6 +77,9 @@ func allotDevices(snap *cluster.Snapshot, inst *cluster.Instance) {
 		for other := range snap.SecondariesOn(node) {
 			eachDisk(other, take)
 		}
+		for d := range snap.DisksOn(node) {
+			take(&d.Disk)
+		}
 	}
 	for i := range inst.Disks {
 		d := &inst.Disks[i]

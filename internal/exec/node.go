@@ -430,6 +430,10 @@ func nodeRemove(_ context.Context, env *Env) (Plan, error) {
 		for inst := range snap.SecondariesOn(node.UUID) {
 			return nil, fault.New(fault.Invalid, "Instance %s is still running on the node, please remove first", inst.Name)
 		}
+		for d := range snap.DisksOn(node.UUID) {
+			return nil, fault.New(fault.WrongState, "Disk %s is on the node, although no instance has it", d).
+				WithHint("attach it to an instance, or remove it: drover disk remove %s", d.UUID)
+		}
 		return []cluster.Change{cluster.Delete(cluster.KindNode, node.UUID)}, nil
 	})
 }

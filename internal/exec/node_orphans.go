@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/drover-project/drover/internal/agent/exports"
@@ -65,19 +66,73 @@ func classified(i *hypervisor.Instance, life string) unknownThing {
 }
 
 // unknownDisks are the disks of what a node has of an instance which that does not have in the inventory, on whatever node.
-func unknownDisks(inst *cluster.Instance, there *hypervisor.Instance) (all []unknownThing) {
+func unknownDisks(snap *cluster.Snapshot, inst *cluster.Instance, there *hypervisor.Instance) (all []unknownThing) {
 	for _, d := range there.Disks {
-		if !slices.ContainsFunc(inst.Disks, func(known cluster.Disk) bool { return known.UUID == d.UUID }) {
-			all = append(all, unknownThing{UUID: d.UUID, Of: inst.UUID, Name: inst.Name, State: there.State, Disks: 1, Size: d.Size, Kind: unknownDisk,
-				Why: "instance " + inst.Name + " has no such disk in the inventory"})
+		if slices.ContainsFunc(inst.Disks, func(known cluster.Disk) bool { return known.UUID == d.UUID }) {
+			continue
 		}
+		t := unknownThing{UUID: d.UUID, Of: inst.UUID, Name: inst.Name, State: there.State, Disks: 1, Size: d.Size, Kind: unknownDisk,
+			Why: "instance " + inst.Name + " has no such disk in the inventory"}
+		if why := keptElsewhere(snap, inst, d.UUID); why != "" {
+			t.Kind, t.Why = stranger, why
+		}
+		all = append(all, t)
 	}
 	return all
 }
 
+// keptElsewhere says whose a disk is in the inventory that a node has otherwise: attaching it, or detaching it, has not come to its end, and could not be
+// taken back. It is nothing that may be cleared away. inst is the instance that the node says has it, nil if it is detached there.
+func keptElsewhere(snap *cluster.Snapshot, inst *cluster.Instance, disk string) string {
+	if d := snap.Disk(disk); d != nil {
+		return "it is the disk " + d.String() + ", which no instance has in the inventory; drover instance modify " + inst.Name + " --disk attach:uuid=" + disk + " attaches it to its end"
+	}
+	owner, i := snap.OwnerOf(disk)
+	switch {
+	case owner == nil:
+		return ""
+	case inst != nil:
+		return "it is disk " + strconv.Itoa(i) + " of instance " + owner.Name + " in the inventory"
+	}
+	return "it is disk " + strconv.Itoa(i) + " of instance " + owner.Name + " in the inventory, and detached on the node; drover instance modify " + owner.Name + " --disk " + strconv.Itoa(i) +
+		":detach detaches it to its end"
+}
+
+// unknownDetached is a disk that is detached on a node, and not in the inventory. It has data that somebody may want, so nobody means it who names nothing.
+func unknownDetached(snap *cluster.Snapshot, there *hypervisor.Instance, life string) unknownThing {
+	t := classified(there, life)
+	if len(there.Disks) == 0 {
+		return t
+	}
+	if why := keptElsewhere(snap, nil, there.UUID); why != "" {
+		t.Kind, t.Why = stranger, why
+	} else if t.Kind == orphan {
+		t.Kind, t.Why = unknownDisk, "it was detached, and the inventory does not know it"
+	}
+	return t
+}
+
+// unknownOf is what a node has that the inventory does not know, of one thing that is there.
+func unknownOf(snap *cluster.Snapshot, there *hypervisor.Instance, life string) []unknownThing {
+	inst := snap.Instance(there.UUID)
+	switch {
+	case there.Detached() && snap.Disk(there.UUID) != nil:
+		return nil
+	case there.Detached():
+		return []unknownThing{unknownDetached(snap, there, life)}
+	case there.UUID == "" || inst == nil:
+		return []unknownThing{classified(there, life)}
+	}
+	return unknownDisks(snap, inst, there)
+}
+
 // next says what may be done about something that a node has and the inventory does not know.
 func (e *Env) next(node string, i *hypervisor.Instance) string {
-	if t := classified(i, e.Life); t.Kind != orphan {
+	t := classified(i, e.Life)
+	if i.Detached() {
+		t = unknownDetached(e.snapshot(), i, e.Life)
+	}
+	if t.Kind == stranger {
 		return "it is left alone, for " + t.Why + "; next: drover node orphans " + node
 	}
 	return "next: drover node clear-orphans " + node + " " + i.UUID
@@ -95,12 +150,7 @@ func (e *Env) unknownOn(ctx context.Context, node *cluster.Node) ([]unknownThing
 	}
 	snap, out := e.snapshot(), []unknownThing{}
 	for i := range list {
-		inst := snap.Instance(list[i].UUID)
-		if list[i].UUID == "" || inst == nil {
-			out = append(out, classified(&list[i], e.Life))
-			continue
-		}
-		out = append(out, unknownDisks(inst, &list[i])...)
+		out = append(out, unknownOf(snap, &list[i], e.Life)...)
 	}
 	found, err := e.unknownExports(ctx, node, a)
 	return append(out, found...), err
@@ -197,7 +247,7 @@ func (t *unknownThing) cleared(wanted []string) bool {
 
 // clearOne is the step that removes something from a node which the inventory does not know.
 func clearOne(node *cluster.Node, t *unknownThing) work.Step {
-	if t.Kind == unknownDisk {
+	if t.Kind == unknownDisk && t.Of != "" {
 		s := onNode(dropDisks, node.UUID, t.Of, "remove disk "+t.UUID+", which instance "+t.Name+" has no more", dropArgs{t.Name, []string{t.UUID}})
 		s.Fails = "Could not remove disk " + t.UUID + " of instance " + t.Name + " from node " + node.Name
 		return s

@@ -190,7 +190,7 @@ func (r *rig) mustHold(op *opcode.Opcode, request lock.Request) {
 		if node == nil || !covered(lock.Node, node.UUID) || !covered(lock.NodeRes, node.UUID) {
 			r.Fatalf("%s changes something on %s (%s of %s) and did not ask for its locks: %v", op.ID, c.node, c.method, c.instance, request)
 		}
-		if op.ID == "OP_NODE_CLEAR_ORPHANS" {
+		if op.ID == "OP_NODE_CLEAR_ORPHANS" || op.ID == "OP_DISK_REMOVE" {
 			continue // what the inventory does not know has no lock: whoever could add it shares the node's
 		}
 		// Whoever makes a name locks its first label, whatever else it is given.
@@ -340,7 +340,7 @@ func (r *rig) dump() string {
 	r.Helper()
 	snap := r.keeper.Snapshot()
 	all := []any{snap.Cluster(), slices.Collect(snap.Groups()), slices.Collect(snap.Nodes()),
-		slices.Collect(snap.Networks()), slices.Collect(snap.Instances()), slices.Collect(snap.Images())}
+		slices.Collect(snap.Networks()), slices.Collect(snap.Instances()), slices.Collect(snap.Images()), slices.Collect(snap.Disks())}
 	text, err := json.Marshal(all)
 	if err != nil {
 		r.Fatal(err)

@@ -37,6 +37,9 @@ type Node interface {
 
 	Prepare(ctx context.Context, order agent.Order, of hypervisor.Thing, disks []hypervisor.Disk) error
 	Drop(ctx context.Context, order agent.Order, of hypervisor.Thing, disks []string) error
+	// Detach has disks of an instance be of none, things of their own (hypervisor.DetachedDisk), and Attach has such disks be those of an instance.
+	Detach(ctx context.Context, order agent.Order, of hypervisor.Thing, disks []string) error
+	Attach(ctx context.Context, order agent.Order, of hypervisor.Thing, disks []string) error
 	// Adjust has an instance that runs have the disks and network cards of the specification, and no others.
 	Adjust(ctx context.Context, order agent.Order, spec hypervisor.Spec) error
 	// Balloon asks the guest of an instance that runs to have another memory, in MiB.

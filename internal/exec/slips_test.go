@@ -26,8 +26,7 @@ func TestSlipsAreRefused(t *testing.T) {
 	}{
 		"a short name":      {"Node node9.example is already in the configuration", "OP_NODE_ADD", params{"node_name": "node9"}},
 		"attach":            {"Attach operation is not supported for NICs (to make a new one, say add)", "OP_INSTANCE_SET_PARAMS", nic("attach", int64(0), params{})},
-		"detach of a disk":  {"Disks can't be detached yet (to remove it, say so)", "OP_INSTANCE_SET_PARAMS", params{"instance_name": "one", "disks": []any{[]any{"detach", int64(0), params{}}}}},
-		"attach of a disk":  {"Disks can't be attached yet (to make a new one, say add)", "OP_INSTANCE_SET_PARAMS", params{"instance_name": "one", "disks": []any{[]any{"attach", int64(0), params{"size": 4}}}}},
+		"detach and set":    {"No settings should be passed when removing or detaching a disk", "OP_INSTANCE_SET_PARAMS", params{"instance_name": "one", "disks": []any{[]any{"detach", int64(0), params{"name": "x"}}}}},
 		"detach":            {"Detach operation is not supported for NICs (to remove it, say so)", "OP_INSTANCE_SET_PARAMS", nic("detach", int64(0), params{})},
 		"detach of none":    {"Cannot find NIC with identifier nosuch", "OP_INSTANCE_SET_PARAMS", nic("detach", "nosuch", params{})},
 		"detach too far":    {"Got NIC index 7, but there are only 1", "OP_INSTANCE_SET_PARAMS", nic("detach", int64(7), params{})},

@@ -19,6 +19,8 @@
 //     of which there is nothing on the node, while something else is under its name, leaves
 //     that alone and is answered with both UUIDs (Stranger).
 //   - By whom a thing was made (MadeBy) never changes.
+//   - A disk that no instance has is a thing of its own (DetachedDisk), whose content is what it was. Nothing that becomes of the instance that
+//     had it last, or was to have it, becomes of it; only Remove of that thing removes it.
 //   - What is handed over from node to node (Receive, Send, Start) runs on neither of them until the last of the three, and on the one that
 //     received it behind that: a driver never runs what it has sent, or waits for, unless it is told to start it.
 //   - Errors carry a code of package fault; a failed call leaves the state as
@@ -55,6 +57,9 @@ func (t Thing) Check() error {
 	}
 	return nil
 }
+
+// DetachedDisk is the thing that a disk is while no instance has it: it has the disk's UUID, and that disk alone. No instance can have its name.
+func DetachedDisk(uuid string) Thing { return Thing{UUID: uuid, Name: "disk:" + uuid} }
 
 // Mark says by which opcode a thing was made. Job ids come again when an older state of the
 // store is put back, so the life of the store (package store/life) belongs to them. The zero
@@ -219,6 +224,14 @@ type Instance struct {
 	MadeBy Mark
 }
 
+// Detached reports whether this is no instance, but a disk that none has.
+func (i *Instance) Detached() bool {
+	return i.UUID != "" && i.Thing() == DetachedDisk(i.UUID)
+}
+
+// Thing is what it is told apart by.
+func (i *Instance) Thing() Thing { return Thing{UUID: i.UUID, Name: i.Name} }
+
 // Active reports whether the instance runs or is paused.
 func (i Instance) Active() bool { return i.State == Running || i.State == Paused }
 
@@ -252,13 +265,19 @@ type Node struct {
 	Takes map[string][]string
 	// Templates are those of disks that it keeps; empty where nobody says, and all are pretended.
 	Templates []string
-	// Hotplug: devices can be plugged into what runs (Driver.Adjust).
+	// Hotplug: devices can be plugged into whatever runs (Driver.Adjust); see Plugs.
 	Hotplug bool
 	// Migrates: what runs can be handed over to another node while it runs (Driver.Receive, Driver.Send).
 	Migrates bool
 	// Snapshots are the templates of disks that can be copied while an instance runs, as they were at one moment (Driver.Snapshot).
 	Snapshots []string
 }
+
+// hotplugged is the kind of instances that take devices while they run; what pretends to be of it takes them, too.
+const hotplugged = "kvm"
+
+// Plugs reports whether devices of an instance of a kind can be changed on the node while it runs.
+func (n *Node) Plugs(kind string) bool { return n.Hotplug || n.StandsIn && kind == hotplugged }
 
 // Stop says how an instance is to be stopped.
 type Stop struct {
@@ -284,6 +303,12 @@ type Driver interface {
 	Prepare(ctx context.Context, of Thing, by Mark, disks []Disk) (changed bool, err error)
 	// Drop removes the disks with these UUIDs and leaves the others.
 	Drop(ctx context.Context, of Thing, disks []string) (changed bool, err error)
+	// Detach has disks of an instance, by UUID, be things of their own (DetachedDisk), which are marked. WrongState for one that it is using, NotFound
+	// for one that neither it has nor is detached already.
+	Detach(ctx context.Context, of Thing, by Mark, disks []string) (changed bool, err error)
+	// Attach has detached disks be those of an instance, which is made as Prepare makes it if the node does not know it. NotFound for one that neither
+	// is detached on this node nor its own already.
+	Attach(ctx context.Context, of Thing, by Mark, disks []string) (changed bool, err error)
 	// Remove removes the instance with all its disks. WrongState when it is
 	// active.
 	Remove(ctx context.Context, of Thing) (changed bool, err error)
@@ -303,8 +328,8 @@ type Driver interface {
 	Stop(ctx context.Context, of Thing, how Stop) (changed bool, err error)
 	// Adjust has an instance that is active have the disks and network cards of the specification, and no others: what is missing is
 	// plugged in, what is too much pulled out. Nothing else of the specification counts. What is not active has them when it is started. Busy
-	// when the guest does not let go of something, which it then keeps; Exhausted when there is no place for more; Unsupported where machines
-	// are pretended. Once more it does what is left to be done.
+	// when the guest does not let go of something, which it then keeps; Exhausted when there is no place for more; Unsupported for what the node
+	// does not plug (Node.Plugs). Once more it does what is left to be done.
 	Adjust(ctx context.Context, spec Spec) (changed bool, err error)
 	// Balloon asks the guest of an active instance to do with so much memory in MiB, or to use so much again; how far it has come, Instance tells.
 	// A guest without a driver for that keeps what it has. WrongState when it is not active, Invalid for more than it was started with.
@@ -362,6 +387,17 @@ func Stranger(of Thing, there string) error {
 	}
 	return fault.New(fault.Exists, "there is another instance %s on the node: its UUID is %s, not %s", of.Name, there, of.UUID).
 		WithHint("it is left alone; drover cluster verify lists what nodes have and the inventory does not know")
+}
+
+// NoSuchDisk is the error about a disk that is to be attached or detached, and is on the node neither as one of the thing's nor of its own.
+func NoSuchDisk(of Thing, disk string) error {
+	return fault.New(fault.NotFound, "this node has no disk %s, neither of instance %s nor detached", disk, of.Name).
+		WithHint("drover cluster verify says what is missing where")
+}
+
+// InUse is the error about a disk that is to be taken from a thing which is active, and uses it.
+func InUse(of Thing, disk string, state State) error {
+	return fault.New(fault.WrongState, "disk %s is used by instance %s, which is %s", disk, of.Name, state).WithHint("stop the instance first")
 }
 
 // NoConsole is the error about the console of a thing whose kind of hypervisor has none.

@@ -29,7 +29,7 @@ import (
 
 // kinds are the kinds of objects that make up the inventory.
 var kinds = [...]cluster.Kind{
-	cluster.KindCluster, cluster.KindGroup, cluster.KindNode, cluster.KindNetwork, cluster.KindInstance, cluster.KindImage,
+	cluster.KindCluster, cluster.KindGroup, cluster.KindNode, cluster.KindNetwork, cluster.KindInstance, cluster.KindImage, cluster.KindDisk,
 }
 
 // Keeper is safe for concurrent use.

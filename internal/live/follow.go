@@ -219,7 +219,7 @@ type dependence struct {
 
 var inventoryKinds = []store.Kind{
 	store.Kind(cluster.KindCluster), store.Kind(cluster.KindGroup), store.Kind(cluster.KindNode),
-	store.Kind(cluster.KindInstance), store.Kind(cluster.KindNetwork), store.Kind(cluster.KindImage),
+	store.Kind(cluster.KindInstance), store.Kind(cluster.KindNetwork), store.Kind(cluster.KindImage), store.Kind(cluster.KindDisk),
 }
 
 // dependences serve clients that come back when the watch that told them is
@@ -232,6 +232,7 @@ var dependences = map[string]dependence{
 	"group":    {own: store.Kind(cluster.KindGroup), others: inventoryKinds},
 	"network":  {own: store.Kind(cluster.KindNetwork), others: inventoryKinds},
 	"image":    {own: store.Kind(cluster.KindImage), others: inventoryKinds},
+	"disk":     {own: store.Kind(cluster.KindDisk), others: inventoryKinds},
 	"server":   {own: tagsync.KindServer, timed: []string{"pending_age"}},
 }
 

@@ -72,4 +72,15 @@ var instanceDiskOpcodes = []*Definition{
 			defaulted("ignore_ipolicy", Bool, false, "accept what breaks the policy of the node group"),
 		},
 	},
+	{
+		ID:           "OP_DISK_REMOVE",
+		Since:        6,
+		SummaryField: "disk",
+		Doc:          "Removes a disk that no instance has, with its data.",
+		Result:       "null",
+		Params: []Param{
+			required("disk", NonEmptyString, "UUID of the disk, or its name"),
+			defaulted("ignore_failures", Bool, false, "forget the disk although a node that has it is offline, or fails"),
+		},
+	},
 }

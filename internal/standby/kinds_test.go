@@ -24,7 +24,7 @@ import (
 var (
 	shown = map[store.Kind]string{
 		"job": "7", "filter": "x", "queue": "flags",
-		"cluster": "x", "group": "x", "node": "x", "instance": "x", "network": "x", "image": "x",
+		"cluster": "x", "group": "x", "node": "x", "instance": "x", "network": "x", "image": "x", "disk": "x",
 		"environment": "x", "task-graph": "x", "deployment": "7",
 	}
 	passed = map[store.Kind]string{

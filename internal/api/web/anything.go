@@ -37,6 +37,7 @@ var things = []thing{
 	{"group", "groups of nodes", "name,node_cnt,pinst_cnt,alloc_policy", "name"},
 	{"network", "networks of instances", "name,network,gateway,group_list,tags", "name"},
 	{"image", "images that instances are installed from", "name,format,virtual_size,source", "name"},
+	{"disk", "disks that no instance has", "name,uuid,size,template,nodes,former", "name"},
 	{"export", "exports of instances", "node,export", "node"},
 	{"filter", "filter rules", "rule,priority,action_text,predicates_text,held,decides,until", ""},
 	{"lock", "locks that jobs have or wait for", "name,mode,owner,pending", "name"},

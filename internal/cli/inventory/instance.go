@@ -391,7 +391,7 @@ func numbered(option string, texts []string) ([]any, error) {
 // instanceModifyOptions are changes of disks and interfaces.
 func instanceModifyOptions(cmd *cobra.Command) func(map[string]any) error {
 	f := cmd.Flags()
-	disks := f.StringArray("disk", nil, "change a disk: N:KEY=VALUE,..., N:remove, or add:size=SIZE,...; may be repeated")
+	disks := f.StringArray("disk", nil, "change a disk: N:KEY=VALUE,..., N:remove, add:size=SIZE,..., N:detach, or attach:uuid=UUID; may be repeated")
 	nets := f.StringArray("net", nil, "change a network interface, likewise; may be repeated")
 	online := f.Bool("online", false, "mark the instance as online again")
 	return func(params map[string]any) error {
@@ -430,11 +430,14 @@ func removedDisks(params map[string]any, targets []string) string {
 // changeWords are what can be done to a disk or an interface.
 var changeWords = []string{"add", "remove", "attach", "detach", "modify"}
 
-// modifications reads add:..., N:add,..., N:remove and N:key=value.
+// modifications reads add:..., N:add,..., N:remove and N:key=value. A comma behind a word is as good as a colon.
 func modifications(texts []string) ([]any, error) {
 	out := make([]any, len(texts))
 	for i, text := range texts {
 		where, rest, _ := strings.Cut(text, ":")
+		if word, values, _ := strings.Cut(text, ","); slices.Contains(changeWords, word) {
+			where, rest = word, values
+		}
 		action, params, _ := strings.Cut(rest, ",")
 		values := shell.ObjectValue(rest)
 		var what any = where

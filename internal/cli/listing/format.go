@@ -29,7 +29,7 @@ func formatter(what string, f Field, o *Options) func(any) string {
 var specials = map[string]func(v any, o *Options) string{
 	"instance tags": joined, "instance disk.sizes": joined, "instance nic.macs": joined, "instance nic.ips": joined,
 	"instance nic.modes": joined, "instance nic.links": joined, "instance nic.bridges": joined, "instance nic.networks": joined,
-	"instance snodes": joined, "instance snodes.group": joined, "instance snodes.group.uuid": joined,
+	"instance snodes": joined, "disk nodes": joined, "instance snodes.group": joined, "instance snodes.group.uuid": joined,
 	"node pinst_list": joined, "node sinst_list": joined, "node tags": joined,
 	"group node_list": joined, "group pinst_list": joined, "group ndparams": assignments,
 	"network inst_list": joined, "network tags": joined, "network group_list": connections,

@@ -21,7 +21,7 @@ import (
 // them, in completions.
 var nameFields = map[string][2]string{
 	"instance": {"name", "status"}, "node": {"name", "role"}, "group": {"name", "alloc_policy"},
-	"network": {"name", "network"}, "image": {"name", "format"}, "job": {"id", "summary"}, "filter": {"rule", "action_text"},
+	"network": {"name", "network"}, "image": {"name", "format"}, "disk": {"uuid", "name"}, "job": {"id", "summary"}, "filter": {"rule", "action_text"},
 	"server": {"name", "status"}, "environment": {"name", "status"}, "deployment": {"id", "status"},
 }
 

@@ -44,7 +44,7 @@ const filterHelp = `A filter, here and behind every --filter, is made of tests o
 joined by and, or, not and parentheses.`
 
 // usualLists are the kinds of items whose lists have usual fields.
-var usualLists = []lists.List{inventory.InstanceList, inventory.NodeList, inventory.GroupList, inventory.NetworkList, inventory.ImageList, jobs.List, filters.List, debug.LockList, inventory.ExportList,
+var usualLists = []lists.List{inventory.InstanceList, inventory.NodeList, inventory.GroupList, inventory.NetworkList, inventory.ImageList, inventory.DiskList, jobs.List, filters.List, debug.LockList, inventory.ExportList,
 	{What: "opcode", Fields: []string{"id", "status", "opcode", "object", "reason"}},
 	{What: "reason", Fields: []string{"timestamp", "job", "opcode", "object", "source", "reason"}},
 	{What: "event", Fields: []string{"timestamp", "what", "object", "name", "who", "reason"}},

@@ -283,6 +283,7 @@ func strangers(r *Rig) {
 	for what, err := range map[string]error{
 		"stop":    r.Node.Stop(r.Context(), Order(2, 1), other, hypervisor.Stop{Force: true}, nil),
 		"drop":    r.Node.Drop(r.Context(), Order(2, 2), other, []string{"a"}),
+		"detach":  r.Node.Detach(r.Context(), Order(2, 7), other, []string{"a"}),
 		"balloon": r.Node.Balloon(r.Context(), Order(2, 5), other, 256),
 		"remove":  r.Node.Remove(r.Context(), Order(2, 3), other),
 		"reboot":  r.Node.RebootSoft(r.Context(), Order(2, 4), other, nil),
@@ -310,6 +311,16 @@ func disks(r *Rig) {
 	r.Must(err)
 	if len(got.Disks) != 1 || got.Disks[0].Size != 150 || got.State != hypervisor.Stopped {
 		r.Errorf("the instance is %+v", got)
+	}
+	r.Must(r.Node.Detach(ctx, Order(1, 5), One, []string{"d1"}))
+	r.Want(fault.NotFound, r.Node.Detach(ctx, Order(1, 6), One, []string{"nosuch"}))
+	if got, err = r.Node.Instance(ctx, hypervisor.DetachedDisk("d1")); err != nil || !got.Detached() || len(got.Disks) != 1 || got.Disks[0].Size != 150 {
+		r.Errorf("the detached disk is %+v, %v", got, err)
+	}
+	r.Must(r.Node.Attach(ctx, Order(1, 7), One, []string{"d1"}))
+	r.Want(fault.NotFound, r.Node.Attach(ctx, Order(1, 8), One, []string{"nosuch"}))
+	if got, err = r.Node.Instance(ctx, One); err != nil || len(got.Disks) != 1 || got.Disks[0].UUID != "d1" {
+		r.Errorf("the instance with its disk again is %+v, %v", got, err)
 	}
 }
 

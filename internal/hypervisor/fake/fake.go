@@ -20,6 +20,7 @@ import (
 	"maps"
 	"net"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -283,6 +284,85 @@ func (d *Driver) Drop(ctx context.Context, of hypervisor.Thing, disks []string) 
 	return changed && err == nil, err
 }
 
+// Detach has disks of an instance be things of their own.
+func (d *Driver) Detach(ctx context.Context, of hypervisor.Thing, by hypervisor.Mark, disks []string) (changed bool, err error) {
+	err = d.change(ctx, "detach", of, func(*record) error {
+		for _, disk := range disks {
+			from, alone := d.things[of.UUID], d.things[disk]
+			if from.has(disk) && from.active() && slices.ContainsFunc(from.Spec.Disks, func(used hypervisor.Disk) bool { return used.UUID == disk }) {
+				return hypervisor.InUse(of, disk, from.State)
+			}
+			if alone == nil {
+				thing := hypervisor.DetachedDisk(disk)
+				alone = &record{Name: thing.Name, UUID: thing.UUID, State: hypervisor.Stopped, MadeBy: by}
+			}
+			moved, err := d.moveDisk(of, from, alone, disk)
+			if err != nil {
+				return err
+			}
+			changed = changed || moved
+		}
+		return nil
+	})
+	return changed && err == nil, err
+}
+
+// Attach has detached disks be those of an instance.
+func (d *Driver) Attach(ctx context.Context, of hypervisor.Thing, by hypervisor.Mark, disks []string) (changed bool, err error) {
+	err = d.changeBeside(ctx, "attach", of, by.Life, func(*record) error {
+		for _, disk := range disks {
+			alone, to := d.things[disk], d.things[of.UUID]
+			if to == nil {
+				to = &record{Name: of.Name, UUID: of.UUID, State: hypervisor.Stopped, MadeBy: by}
+			}
+			moved, err := d.moveDisk(of, alone, to, disk)
+			if err != nil {
+				return err
+			}
+			if alone != nil {
+				if err := os.Remove(d.path(alone.file)); err != nil {
+					return fault.New(fault.Environment, "cannot remove the state of %s: %w", alone.Name, err)
+				}
+				d.forget(alone.UUID)
+				moved = true
+			}
+			changed = changed || moved
+		}
+		return nil
+	})
+	return changed && err == nil, err
+}
+
+// moveDisk takes a disk from one record, if that has it, and gives it to another, which has it in its file first.
+func (d *Driver) moveDisk(of hypervisor.Thing, from, to *record, disk string) (changed bool, err error) {
+	switch {
+	case !from.has(disk) && !to.has(disk):
+		return false, hypervisor.NoSuchDisk(of, disk)
+	case !to.has(disk):
+		next := *to
+		next.Disks = append(slices.Clone(to.Disks), from.Disks[from.disk(disk)])
+		if c, copied := from.Copies[disk]; copied {
+			next.Copies = maps.Clone(to.Copies)
+			if next.Copies == nil {
+				next.Copies = map[string]copying{}
+			}
+			next.Copies[disk] = c
+		}
+		if err := d.save(&next); err != nil {
+			return false, err
+		}
+		changed = true
+	}
+	if !from.has(disk) {
+		return changed, nil
+	}
+	next := *from
+	next.Disks = slices.DeleteFunc(slices.Clone(from.Disks), func(have hypervisor.Disk) bool { return have.UUID == disk })
+	next.Copies = maps.Clone(from.Copies)
+	delete(next.Copies, disk)
+	return true, d.save(&next)
+}
+
 // Remove removes the instance's file, also one that cannot be read.
 func (d *Driver) Remove(ctx context.Context, of hypervisor.Thing) (changed bool, err error) {
 	remove := func(file string) error {
@@ -364,10 +444,8 @@ func (d *Driver) enter(ctx context.Context, method string, spec hypervisor.Spec,
 		if into(&next); next.State == was {
 			return nil
 		}
-		for i, disk := range spec.Disks {
-			if next.disk(disk.UUID) < 0 {
-				return fault.New(fault.WrongState, "disk %d (%s) of instance %s does not exist on this node", i, disk.UUID, spec.Name)
-			}
+		if err := next.lacks(&spec); err != nil {
+			return err
 		}
 		memory, err := spec.StartMemory(d.free() + next.memory())
 		if err != nil {
@@ -520,9 +598,27 @@ func (d *Driver) Node(ctx context.Context) (out hypervisor.Node, err error) {
 	return out, err
 }
 
-// Adjust is Unsupported: what is pretended has its devices from its next start on.
-func (d *Driver) Adjust(context.Context, hypervisor.Spec) (bool, error) {
-	return false, hypervisor.NoHotplug()
+// Adjust has what pretends to be of a kind that takes devices while it runs have those of the specification. It is Unsupported for others.
+func (d *Driver) Adjust(ctx context.Context, spec hypervisor.Spec) (changed bool, err error) {
+	if n := (hypervisor.Node{StandsIn: true}); !n.Plugs(spec.Hypervisor) {
+		return false, hypervisor.NoHotplug()
+	}
+	err = d.change(ctx, "adjust", spec.Thing(), func(old *record) error {
+		if old == nil || !old.active() {
+			return nil
+		}
+		if err := old.lacks(&spec); err != nil {
+			return err
+		}
+		if reflect.DeepEqual(old.Spec.Disks, spec.Disks) && reflect.DeepEqual(old.Spec.NICs, spec.NICs) {
+			return nil
+		}
+		next, devices := *old, *old.Spec
+		devices.Disks, devices.NICs = spec.Disks, spec.NICs
+		next.Spec, changed = &devices, true
+		return d.save(&next)
+	})
+	return changed && err == nil, err
 }
 
 // Console is Unsupported: what is pretended prints nothing.

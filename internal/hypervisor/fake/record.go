@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 )
 
@@ -101,6 +102,19 @@ func (r *record) space() int {
 
 func (r *record) disk(uuid string) int {
 	return slices.IndexFunc(r.Disks, func(d hypervisor.Disk) bool { return d.UUID == uuid })
+}
+
+// has tells whether a record, which may be none, has a disk.
+func (r *record) has(disk string) bool { return r != nil && r.disk(disk) >= 0 }
+
+// lacks refuses a specification with disks that the record does not have.
+func (r *record) lacks(spec *hypervisor.Spec) error {
+	for i, disk := range spec.Disks {
+		if r.disk(disk.UUID) < 0 {
+			return fault.New(fault.WrongState, "disk %d (%s) of instance %s does not exist on this node", i, disk.UUID, spec.Name)
+		}
+	}
+	return nil
 }
 
 func (d *Driver) info(r *record) hypervisor.Instance {

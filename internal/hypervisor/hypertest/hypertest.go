@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -31,6 +32,7 @@ func Run(t *testing.T, open Opener) {
 		{"madeBy", (*suite).madeBy},
 		{"stranger", (*suite).stranger},
 		{"namesakes", (*suite).namesakes},
+		{"detached", (*suite).detached},
 		{"startNeedsDisks", (*suite).startNeedsDisks},
 		{"devices", (*suite).devices},
 		{"handedOver", (*suite).handedOver},
@@ -175,6 +177,67 @@ func (s *suite) disks() {
 	s.refused("a disk larger than the node", fault.Exhausted, err)
 	_, err = s.d.Instance(ctx, thing("two"))
 	s.refused("an instance whose Prepare failed", fault.NotFound, err)
+}
+
+// detached: a disk that no instance has is a thing of its own, which the one that had it does not take along, and which another takes over as it is.
+func (s *suite) detached() {
+	ctx, by := s.Context(), hypervisor.Mark{Life: "this-life", Job: 9}
+	a, b := hypervisor.Disk{UUID: "a", Size: 8, Template: "file"}, hypervisor.Disk{UUID: "b", Size: 4, Template: "file"}
+	one, two, alone := spec("one", a, b), spec("two"), hypervisor.DetachedDisk("a")
+	has := func(of hypervisor.Thing, want ...string) hypervisor.Instance {
+		s.Helper()
+		got, err := s.d.Instance(ctx, of)
+		var disks []string
+		for _, d := range got.Disks {
+			disks = append(disks, d.UUID)
+		}
+		if err != nil || !slices.Equal(disks, want) {
+			s.Fatalf("%s has %q, %v, want %q", of.Name, disks, err, want)
+		}
+		return got
+	}
+	s.do("Prepare", true)(s.d.Prepare(ctx, one.Thing(), mark, one.Disks))
+	s.do("Start", true)(s.d.Start(ctx, one))
+	_, err := s.d.Detach(ctx, one.Thing(), by, []string{"a"})
+	s.refused("Detach of a disk in use", fault.WrongState, err)
+	_, err = s.d.Detach(ctx, one.Thing(), by, []string{"nosuch"})
+	s.refused("Detach of a disk that there is not", fault.NotFound, err)
+	_, err = s.d.Attach(ctx, two.Thing(), by, []string{"a"})
+	s.refused("Attach of another's disk", fault.NotFound, err)
+	for _, of := range []hypervisor.Thing{alone, hypervisor.DetachedDisk("nosuch"), two.Thing()} {
+		_, err = s.d.Instance(ctx, of)
+		s.refused("what a refused call has left under "+of.Name, fault.NotFound, err)
+	}
+	s.do("Stop", true)(s.d.Stop(ctx, one.Thing(), hypervisor.Stop{Force: true}))
+
+	s.do("Detach", true)(s.d.Detach(ctx, one.Thing(), by, []string{"a"}))
+	s.do("second Detach", false)(s.d.Detach(ctx, one.Thing(), by, []string{"a"}))
+	s.d = s.open(s.T, s.dir)
+	s.do("Detach behind another driver", false)(s.d.Detach(ctx, one.Thing(), by, []string{"a"}))
+	has(one.Thing(), "b")
+	if got := has(alone, "a"); !got.Detached() || got.MadeBy != by || got.Disks[0].Size != 8 || got.Disks[0].Template != "file" {
+		s.Errorf("the detached disk is %+v", got)
+	}
+	_, err = s.d.Start(ctx, one)
+	s.refused("Start with a detached disk", fault.WrongState, err)
+	s.do("Remove of who had it", true)(s.d.Remove(ctx, one.Thing()))
+	has(alone, "a")
+
+	s.do("Attach", true)(s.d.Attach(ctx, two.Thing(), by, []string{"a"}))
+	s.do("second Attach", false)(s.d.Attach(ctx, two.Thing(), by, []string{"a"}))
+	s.d = s.open(s.T, s.dir)
+	if got := has(two.Thing(), "a"); got.Detached() || got.MadeBy != by || got.Disks[0].Size != 8 {
+		s.Errorf("who took it over is %+v", got)
+	}
+	_, err = s.d.Instance(ctx, alone)
+	s.refused("the attached disk of its own", fault.NotFound, err)
+	s.do("Start with it", true)(s.d.Start(ctx, spec("two", a)))
+	s.do("Stop", true)(s.d.Stop(ctx, two.Thing(), hypervisor.Stop{Force: true}))
+	s.do("Detach", true)(s.d.Detach(ctx, two.Thing(), by, []string{"a"}))
+	s.do("Remove of the disk", true)(s.d.Remove(ctx, alone))
+	_, err = s.d.Attach(ctx, two.Thing(), by, []string{"a"})
+	s.refused("Attach of what was removed", fault.NotFound, err)
+	s.do("Remove", true)(s.d.Remove(ctx, two.Thing()))
 }
 
 func (s *suite) startNeedsDisks() {

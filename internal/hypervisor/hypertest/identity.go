@@ -47,8 +47,13 @@ func (s *suite) stranger() {
 		},
 		"Prepare by nobody": func() error { _, err := s.d.Prepare(ctx, second, hypervisor.Mark{}, nil); return err },
 		"Drop":              func() error { _, err := s.d.Drop(ctx, second, []string{"old"}); return err },
-		"Remove":            func() error { _, err := s.d.Remove(ctx, second); return err },
-		"Rename":            func() error { _, err := s.d.Rename(ctx, second, "two"); return err },
+		"Detach":            func() error { _, err := s.d.Detach(ctx, second, mark, []string{"old"}); return err },
+		"Attach": func() error {
+			_, err := s.d.Attach(ctx, second, hypervisor.Mark{Life: "another-life"}, []string{"old"})
+			return err
+		},
+		"Remove": func() error { _, err := s.d.Remove(ctx, second); return err },
+		"Rename": func() error { _, err := s.d.Rename(ctx, second, "two"); return err },
 		"Start": func() error {
 			_, err := s.d.Start(ctx, hypervisor.Spec{Name: "one", UUID: "second", By: mark})
 			return err

@@ -26,6 +26,8 @@
 //   - A machine has the seed that it was given at each of its starts, to read alone, and never another's (TestSeed).
 //   - A snapshot is of all disks at one moment, and costs the guest neither what it writes nor more than milliseconds; it leaves nothing behind a QEMU that is
 //     killed, and the next driver finds it (TestSnapshot, TestASnapshotIsOfOneMoment, TestASnapshotWithoutRoom, TestASnapshotEnds, TestASnapshotOutlivesItsDriver).
+//   - A disk that is attached or detached is always in what is written down of one thing at least, and its volume is removed with the last that has it
+//     (TestADiskIsAlwaysSomebodys).
 //   - The machine type of a thing never changes once it was started, so that the guest finds the same devices (TestMachineTypesArePinned).
 package kvm
 

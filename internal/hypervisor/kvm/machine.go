@@ -217,9 +217,8 @@ func (m *machine) drop(ctx context.Context, disks []string) (bool, error) {
 			next.Disks = append(next.Disks, disk)
 			continue
 		}
-		if before.Spec != nil && m.info().Active() && diskIndex(before.Spec.Disks, disk.UUID) >= 0 {
-			return false, fault.New(fault.WrongState, "disk %s is used by instance %s, which is %s", disk.UUID, before.Name, m.state()).
-				WithHint("stop the instance first")
+		if m.inUse(disk.UUID) {
+			return false, hypervisor.InUse(m.thing(), disk.UUID, m.state())
 		}
 		gone = append(gone, disk)
 	}
@@ -229,12 +228,29 @@ func (m *machine) drop(ctx context.Context, disks []string) (bool, error) {
 	if err := m.clearProcessUnlessActive(); err != nil {
 		return false, err
 	}
-	for _, disk := range gone {
-		if _, err := m.driver.cfg.Volumes.Remove(ctx, disk.Template, disk.UUID); err != nil {
-			return false, err
-		}
+	if err := m.removeVolumes(ctx, gone); err != nil {
+		return false, err
 	}
 	return true, m.save(&next)
+}
+
+// inUse tells whether the machine is active, with a disk.
+func (m *machine) inUse(disk string) bool {
+	r := m.record()
+	return r.Spec != nil && m.info().Active() && diskIndex(r.Spec.Disks, disk) >= 0
+}
+
+// removeVolumes removes the volumes of disks of the machine, but for those that are another thing's as well: attaching or detaching them has not ended.
+func (m *machine) removeVolumes(ctx context.Context, disks []hypervisor.Disk) error {
+	for _, disk := range disks {
+		if m.driver.elsewhere(m, disk.UUID) {
+			continue
+		}
+		if _, err := m.driver.cfg.Volumes.Remove(ctx, disk.Template, disk.UUID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (m *machine) clearProcessUnlessActive() error {
@@ -246,10 +262,8 @@ func (m *machine) clearProcessUnlessActive() error {
 
 // remove removes the disks, and then what is known of the machine.
 func (m *machine) remove(ctx context.Context) error {
-	for _, disk := range m.record().Disks {
-		if _, err := m.driver.cfg.Volumes.Remove(ctx, disk.Template, disk.UUID); err != nil {
-			return err
-		}
+	if err := m.removeVolumes(ctx, m.record().Disks); err != nil {
+		return err
 	}
 	if err := m.freeTPM(); err != nil { // it would write there
 		return err

@@ -18,7 +18,7 @@ import (
 
 // All are the items that can be asked for, in the order in which they are listed.
 var All = query.Catalog{
-	instanceTable, nodeTable, groupTable, networkTable, imageTable, exportTable,
+	instanceTable, nodeTable, groupTable, networkTable, imageTable, diskTable, exportTable,
 	jobTable, lockTable, filterTable, clusterTable, osTable, extStorageTable,
 	opcodeTable, reasonTable, eventTable,
 	environmentTable, deploymentTable, deployTaskTable,

@@ -184,6 +184,50 @@ func (d driver) Drop(ctx context.Context, of hypervisor.Thing, disks []string) (
 	})
 }
 
+// Detach implements hypervisor.Driver.
+func (d driver) Detach(ctx context.Context, of hypervisor.Thing, by hypervisor.Mark, disks []string) (bool, error) {
+	return d.work(ctx, of, "detach disks of", func(i hypervisor.Instance, _ bool) (changed bool, err error) {
+		for _, disk := range disks {
+			alone := hypervisor.DetachedDisk(disk)
+			at := slices.IndexFunc(i.Disks, func(have hypervisor.Disk) bool { return have.UUID == disk })
+			_, done := d.machines[alone.UUID]
+			switch {
+			case at < 0 && !done:
+				return false, hypervisor.NoSuchDisk(of, disk)
+			case at < 0:
+				continue
+			}
+			d.machines[alone.UUID] = hypervisor.Instance{Name: alone.Name, UUID: alone.UUID, State: hypervisor.Stopped, MadeBy: by, Disks: i.Disks[at : at+1 : at+1]}
+			i.Disks, changed = slices.Delete(slices.Clone(i.Disks), at, at+1), true
+			d.machines[of.UUID] = i
+		}
+		return changed, nil
+	})
+}
+
+// Attach implements hypervisor.Driver.
+func (d driver) Attach(ctx context.Context, of hypervisor.Thing, by hypervisor.Mark, disks []string) (bool, error) {
+	return d.workBeside(ctx, of, by.Life, "attach disks to", func(i hypervisor.Instance, known bool) (changed bool, err error) {
+		if !known {
+			i = hypervisor.Instance{Name: of.Name, UUID: of.UUID, State: hypervisor.Stopped, MadeBy: by}
+		}
+		for _, disk := range disks {
+			alone, there := d.machines[disk]
+			has := slices.ContainsFunc(i.Disks, func(have hypervisor.Disk) bool { return have.UUID == disk })
+			switch {
+			case !there && !has:
+				return false, hypervisor.NoSuchDisk(of, disk)
+			case !there:
+				continue
+			}
+			i.Disks, changed = append(slices.Clone(i.Disks), alone.Disks...), true
+			d.machines[of.UUID] = i
+			delete(d.machines, disk)
+		}
+		return changed, nil
+	})
+}
+
 // Remove implements hypervisor.Driver.
 func (d driver) Remove(ctx context.Context, of hypervisor.Thing) (bool, error) {
 	return d.work(ctx, of, "remove", func(i hypervisor.Instance, known bool) (bool, error) {

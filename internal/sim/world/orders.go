@@ -106,6 +106,16 @@ func (s sender) Drop(ctx context.Context, o agent.Order, of hypervisor.Thing, di
 	return s.send(ctx, o, of, "drop disks of", func(ctx context.Context) error { return s.ordered.Drop(ctx, o, of, disks) })
 }
 
+// Detach implements exec.Node.
+func (s sender) Detach(ctx context.Context, o agent.Order, of hypervisor.Thing, disks []string) error {
+	return s.send(ctx, o, of, "detach disks of", func(ctx context.Context) error { return s.ordered.Detach(ctx, o, of, disks) })
+}
+
+// Attach implements exec.Node.
+func (s sender) Attach(ctx context.Context, o agent.Order, of hypervisor.Thing, disks []string) error {
+	return s.send(ctx, o, of, "attach disks to", func(ctx context.Context) error { return s.ordered.Attach(ctx, o, of, disks) })
+}
+
 // Adjust implements exec.Node.
 func (s sender) Adjust(ctx context.Context, o agent.Order, spec hypervisor.Spec) error {
 	return s.send(ctx, o, spec.Thing(), "adjust", func(ctx context.Context) error { return s.ordered.Adjust(ctx, o, spec) })

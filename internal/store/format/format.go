@@ -54,6 +54,9 @@ const (
 	// which came with it, are objects of their own, which they pass over; so are quotas, which they would not hold, and which are set from here on. What was done to a server (done) they would forget, too, and nothing is
 	// done by that: it is written at any format.
 	Guests = 6
+	// Disks has disks that no instance has (disk), in the inventory. Programs of before would take what nodes keep of them for something that jobs have
+	// left, and remove it. It came with Guests.
+	Disks = Guests
 )
 
 // Newest is the greatest that this program knows.
@@ -66,7 +69,7 @@ var formats = [...]string{
 	Agents:     "nodes may have agents of their own, in processes elsewhere",
 	Images:     "the inventory may have images that machines are installed from",
 	Mirrors:    "instances may have mirrored disks, and be moved; jobs say which node they wait for",
-	Guests:     "servers of the Compute API may be in networks that their users choose, with keys and user data",
+	Guests:     "servers of the Compute API may be in networks that their users choose, with keys and user data, and disks may belong to no instance",
 }
 
 // Brought says what a format brought; nothing of one that this program does not know.
