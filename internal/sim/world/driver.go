@@ -196,6 +196,8 @@ func (d driver) Detach(ctx context.Context, of hypervisor.Thing, by hypervisor.M
 				return false, hypervisor.NoSuchDisk(of, disk)
 			case at < 0:
 				continue
+			case i.Active() && slices.ContainsFunc(d.started[of.UUID].Disks, func(used hypervisor.Disk) bool { return used.UUID == disk }):
+				return false, hypervisor.InUse(of, disk, i.State)
 			}
 			d.machines[alone.UUID] = hypervisor.Instance{Name: alone.Name, UUID: alone.UUID, State: hypervisor.Stopped, MadeBy: by, Disks: i.Disks[at : at+1 : at+1]}
 			i.Disks, changed = slices.Delete(slices.Clone(i.Disks), at, at+1), true
