@@ -147,6 +147,20 @@ func TestACredentialHasNoMoreThanItsUser(t *testing.T) {
 	}
 }
 
+// TestATokenOfACredentialsTokenIsOfTheCredential: it has the roles of that alone, and ends with it.
+func TestATokenOfACredentialsTokenIsOfTheCredential(t *testing.T) {
+	r := newRig(t)
+	check(t, r.SetRole(t.Context(), "alice", "home", identity.Admin, true))
+	cred, secret, err := r.AddCredential(t.Context(), identity.Credential{Name: "ci", User: r.user.ID, Project: r.home.ID, Roles: []string{identity.Member}}, "")
+	check(t, err)
+	again := r.log(t, identity.Login{Token: r.log(t, identity.Login{Token: r.log(t, identity.Login{Credential: cred.ID, Secret: secret})})})
+	if s, err := r.Session(again); err != nil || !slices.Equal(s.Roles, []string{identity.Member}) {
+		t.Errorf("it has the roles %q, %v", s.Roles, err)
+	}
+	check(t, r.RemoveCredential(t.Context(), r.user.ID, cred.ID))
+	r.over(t, "of a token of a credential that is removed", again)
+}
+
 // TestAUserHasSoManySessions: the oldest make room, those of others do not.
 func TestAUserHasSoManySessions(t *testing.T) {
 	r := newRig(t)

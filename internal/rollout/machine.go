@@ -55,7 +55,6 @@ func counts(in *cluster.Snapshot, s course.Success, d *course.Deployment, n *cou
 		if then = machineOf(in, before.Host); then.UUID == "" { // no longer in the cluster
 			return before.Host == n.Host
 		}
-		then.Key = ""
 	}
 	return then.Same(machineOf(in, n.Host))
 }

@@ -99,6 +99,38 @@ func TestTheOnesThatAreMeant(t *testing.T) {
 	}
 }
 
+// TestASuccessEndsAFault: what failed is told until something else was done.
+func TestASuccessEndsAFault(t *testing.T) {
+	s := asked(t)
+	s = s.Settle(policy, s.Own(seen("u1", servertag.Outcome{OK: true})))
+	for _, c := range []struct {
+		outcome servertag.Outcome
+		fault   bool
+	}{{servertag.Outcome{Text: "no room"}, true}, {servertag.Outcome{OK: true}, false}} {
+		s = begin(t, s, server.RebootHard, bob)
+		s = s.Submitted(s.Serial, 9)
+		sight := seen("u1")
+		sight.Ended = map[job.ID]servertag.Outcome{9: c.outcome}
+		if s = s.Settle(policy, s.Own(sight)); (s.Fault != nil) != c.fault {
+			t.Errorf("behind %+v the fault is %+v", c.outcome, s.Fault)
+		}
+	}
+}
+
+// TestWhatStandsStill: it is started, or rebooted hard, which is the same; a guest that does not run cannot be asked to reboot, or to stop.
+func TestWhatStandsStill(t *testing.T) {
+	s := asked(t)
+	s = s.Settle(policy, s.Own(seen("u1", servertag.Outcome{OK: true})))
+	if s.Status() != server.Shutoff {
+		t.Fatalf("it is %s", s.Status())
+	}
+	for do, may := range map[server.Do]bool{server.Start: true, server.RebootHard: true, server.Delete: true, server.Stop: false, server.Reboot: false} {
+		if _, err := s.Begin(do, bob); (err == nil) != may || err != nil && !fault.Is(err, fault.WrongState) {
+			t.Errorf("%s: %v", do, err)
+		}
+	}
+}
+
 // TestDeletions: nothing is done about what is not there, and nothing twice.
 func TestDeletions(t *testing.T) {
 	empty := server.Sight{Sight: servertag.Sight{Now: 100, Ended: map[job.ID]servertag.Outcome{}}}

@@ -82,6 +82,17 @@ func TestReconciliation(t *testing.T) {
 	}
 }
 
+// TestWhatIsLeftOfOneIsTold though all that come behind it are in order.
+func TestWhatIsLeftOfOneIsTold(t *testing.T) {
+	r := newRig(t)
+	first, second := r.create("a"), r.create("b")
+	r.finish("OP_TAGS_SET", tagParams(first, "cyclades:user:od_d")) // which somebody has to look at
+	r.finish("OP_TAGS_DEL", tagParams(second, "cyclades:user:b"))
+	if found := r.examine("", true); !found.Left || found.Looked != 2 {
+		t.Errorf("of both: %+v", found)
+	}
+}
+
 func (r *rig) examine(id string, fix bool) *tagsync.Report {
 	r.Helper()
 	found, err := r.engine.Examine(r.ctx, id, fix)
