@@ -10,6 +10,7 @@ import (
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/deploy/document"
+	"github.com/drover-project/drover/internal/deploy/environment"
 	"github.com/drover-project/drover/internal/deploy/graph"
 	"github.com/drover-project/drover/internal/deploy/plan"
 	"github.com/drover-project/drover/internal/deploy/report"
@@ -285,6 +286,7 @@ type ground struct {
 	// last tells of each task on each node in which deployment it last succeeded; latest is the latest of these.
 	last   map[place]*course.Deployment
 	latest *course.Deployment
+	status environment.Status // of the environment
 	// replaced are nodes of which a success does not count: it was on another machine.
 	replaced []string
 }
@@ -317,7 +319,11 @@ func (e *Reader) groundOf(ctx context.Context, w Wish) (*ground, error) {
 		g.graphs = append(g.graphs, x)
 		g.basis.Graphs = append(g.basis.Graphs, x.Generation)
 	}
-	return g, g.readSuccesses(ctx, e, now)
+	err = g.readSuccesses(ctx, e, now)
+	if g.status = environment.New; g.latest != nil {
+		g.status = now.StatusOf(env)
+	}
+	return g, err
 }
 
 // readSuccesses finds the deployments in which tasks last succeeded.
@@ -376,14 +382,16 @@ func (e *Reader) planFrom(r *stateReader, from *ground, d *course.Deployment, w 
 	if err := knownTasks(whole, w.Only); err != nil {
 		return nil, nil, err
 	}
-	in := plan.Input{Tasks: whole.Tasks, Space: r.space, Common: r.part(env.Common), Parts: map[string]*deploystate.Part{},
+	in := plan.Input{Tasks: whole.Tasks, Space: r.space, Parts: map[string]*deploystate.Part{},
 		Settings: settings, Events: w.Events, Refreshed: w.Refreshed}
 	if len(w.Only) > 0 {
 		in.Only = w.Only
 	}
-	if d.Nodes, err = takingPart(env, w.Nodes); err != nil {
+	if d.Nodes, d.Absent, err = takingPart(env, w.Nodes); err != nil {
 		return nil, nil, err
 	}
+	d.Some, d.EnvironmentStatus = len(d.Absent) > 0, from.status
+	in.Common = r.common(before(d))
 	for i := range d.Nodes {
 		m := machineOf(from.hosts, d.Nodes[i].Host)
 		d.Nodes[i].Machine = &m
@@ -411,20 +419,21 @@ func (e *Reader) planFrom(r *stateReader, from *ground, d *course.Deployment, w 
 	return p, order, err
 }
 
-// takingPart are the nodes of an environment that a deployment is for: all, or those that were named.
-func takingPart(env *course.Environment, uids []string) ([]course.Node, error) {
+// takingPart are the nodes of an environment that a deployment is for, all or those that were named, and the others.
+func takingPart(env *course.Environment, uids []string) (taking, absent []course.Node, err error) {
 	for _, uid := range uids {
 		if env.Node(uid) == nil {
-			return nil, fault.New(fault.NotFound, "the environment %s has no node %q", env.Name, uid).At("nodes")
+			return nil, nil, fault.New(fault.NotFound, "the environment %s has no node %q", env.Name, uid).At("nodes")
 		}
 	}
-	var out []course.Node
 	for _, n := range env.Nodes {
 		if len(uids) == 0 || slices.Contains(uids, n.UID) {
-			out = append(out, n)
+			taking = append(taking, n)
+		} else {
+			absent = append(absent, n)
 		}
 	}
-	return out, nil
+	return taking, absent, nil
 }
 
 func noGraph(env *course.Environment, kind string) error {
@@ -470,19 +479,24 @@ func (g *ground) old(r *stateReader, in *plan.Input) {
 	if g.latest == nil {
 		return
 	}
-	in.OldCommon = r.part(g.latest.Common)
+	in.OldCommon = r.common(before(g.latest))
+	commons := map[int64]*deploystate.Part{g.latest.ID: in.OldCommon}
 	in.Old = func(task, uid string) (common, node *deploystate.Part, ok bool) {
 		d := g.last[place{uid, task}]
 		if d == nil {
 			return nil, nil, false
 		}
+		if common = commons[d.ID]; common == nil {
+			common = r.common(before(d))
+			commons[d.ID] = common
+		}
 		n := d.Node(uid)
 		if n == nil { // the master has no data of its own, unless the environment says so
 			empty := yaql.NewDict(1)
 			_ = empty.Set("uid", uid) // texts can be keys
-			return r.part(d.Common), r.space.NewPart(empty), uid == plan.Master
+			return common, r.space.NewPart(empty), uid == plan.Master
 		}
-		return r.part(d.Common), r.part(n.Part), true
+		return common, r.part(n.Part), true
 	}
 }
 
@@ -514,6 +528,15 @@ func (r *stateReader) part(d course.Digest) *deploystate.Part {
 	p := r.space.NewPart(document.Sorted(v))
 	r.known[d] = p
 	return p
+}
+
+// common returns the common part of a state, beside which expressions find all nodes and the environment itself.
+func (r *stateReader) common(s *stored) *deploystate.Part {
+	members := make([]environment.Member, 0, len(s.nodes)+len(s.absent))
+	for _, n := range slices.Concat(s.nodes, s.absent) {
+		members = append(members, environment.Member{UID: n.UID, Roles: n.Roles, Part: r.part(n.Part)})
+	}
+	return r.part(s.common).Beside(environment.About(s.environment, s.status, members))
 }
 
 func decode(text json.RawMessage) (any, error) {

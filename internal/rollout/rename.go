@@ -113,17 +113,19 @@ func (r *referring) refer(next map[course.Digest]course.Digest, tx *store.Tx) {
 // eachDigest calls f with all references.
 func (r *referring) eachDigest(f func(*course.Digest)) {
 	for _, x := range r.environments {
-		eachDigest(&x.Common, x.Nodes, f)
+		eachDigest(f, &x.Common, x.Nodes)
 	}
 	for _, d := range r.deployments {
-		eachDigest(&d.Common, d.Nodes, f)
+		eachDigest(f, &d.Common, d.Nodes, d.Absent)
 	}
 }
 
 // eachDigest calls f with all digests of a state.
-func eachDigest(common *course.Digest, nodes []course.Node, f func(*course.Digest)) {
+func eachDigest(f func(*course.Digest), common *course.Digest, nodes ...[]course.Node) {
 	f(common)
-	for i := range nodes {
-		f(&nodes[i].Part)
+	for _, some := range nodes {
+		for i := range some {
+			f(&some[i].Part)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/deploy/environment"
 	"github.com/drover-project/drover/internal/deploy/expression"
 	"github.com/drover-project/drover/internal/deploy/plan"
 	"github.com/drover-project/drover/internal/deploy/secret"
@@ -41,8 +42,10 @@ func (e *Reader) Latest(ctx context.Context, name string) (*course.Deployment, e
 // stored are the digests of a state.
 type stored struct {
 	environment string
+	status      environment.Status
 	common      course.Digest
 	nodes       []course.Node
+	absent      []course.Node
 	secrets     []string
 }
 
@@ -52,7 +55,7 @@ func (e *Reader) at(ctx context.Context, a At) (*stored, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &stored{x.Name, x.Common, x.Nodes, x.Secrets}, nil
+		return &stored{x.Name, e.known().StatusOf(x), x.Common, x.Nodes, nil, x.Secrets}, nil
 	}
 	d, err := e.Deployment(ctx, a.Deployment)
 	if err != nil {
@@ -61,7 +64,12 @@ func (e *Reader) at(ctx context.Context, a At) (*stored, error) {
 	if a.Environment != "" && d.Environment != a.Environment {
 		return nil, fault.New(fault.Invalid, "deployment %d is one of the environment %s, not of %s", d.ID, d.Environment, a.Environment)
 	}
-	return &stored{d.Environment, d.Common, d.Nodes, d.Secrets}, nil
+	return before(d), nil
+}
+
+// before is the state that a deployment brings its environment to.
+func before(d *course.Deployment) *stored {
+	return &stored{d.Environment, d.EnvironmentStatus, d.Common, d.Nodes, d.Absent, d.Secrets}
 }
 
 func (s *stored) node(uid string) *course.Node {
@@ -238,13 +246,13 @@ func (e *Reader) Eval(ctx context.Context, q Question) (*Answer, error) {
 // of returns the parts of a state that a node sees.
 func (r *stateReader) of(s *stored, uid string) (common, node *deploystate.Part, err error) {
 	if uid == "" {
-		return r.part(s.common), r.space.NewPart(nil), nil
+		return r.common(s), r.space.NewPart(nil), nil
 	}
 	n := s.node(uid)
 	if n == nil {
 		return nil, nil, fault.New(fault.NotFound, "the state has no node %q", uid)
 	}
-	return r.part(s.common), r.part(n.Part), nil
+	return r.common(s), r.part(n.Part), nil
 }
 
 // State returns the state to be reached of an environment as a value that can be put again: common, and nodes by UID.

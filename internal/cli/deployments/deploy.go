@@ -21,7 +21,7 @@ import (
 
 // Lists of what deployments are made of.
 var (
-	EnvironmentList = lists.List{What: "environment", Fields: []string{"name", "status", "node_cnt", "graphs", "generation", "mtime", "who"},
+	EnvironmentList = lists.List{What: "environment", Fields: []string{"name", "deployed", "node_cnt", "graphs", "generation", "mtime", "who"},
 		NameField: "name", Short: "List environments"}
 	DeploymentList = lists.List{What: "deployment", Fields: []string{"id", "environment", "status", "mode", "runs", "begun", "ended", "who", "why"},
 		NameField: "id", Numeric: true, Short: "List deployments, the oldest first"}

@@ -162,15 +162,19 @@ func (in *planInput) compute(cmd *cobra.Command, language *expression.Language, 
 		return nil, nil, nil, err
 	}
 	warn(cmd.ErrOrStderr(), env.Warnings)
-	from := plan.Input{Tasks: g.Tasks, Space: space, Common: env.Common, Parts: env.Parts, Nodes: env.Nodes, Settings: env.Settings,
+	status := environment.New
+	if old != nil {
+		status = environment.Operational
+	}
+	from := plan.Input{Tasks: g.Tasks, Space: space, Common: env.Common.Beside(env.About(status)), Parts: env.Parts, Nodes: env.Nodes, Settings: env.Settings,
 		CheckVersions: in.versions, Only: in.only, Events: in.events, Refreshed: in.refreshed}
 	if err := known(g, in.only); err != nil {
 		return nil, nil, nil, err
 	}
 	if old != nil {
 		warn(cmd.ErrOrStderr(), old.Warnings)
-		from.OldCommon = old.Common
-		from.Old = lastSuccess(old)
+		from.OldCommon = old.Common.Beside(old.About(environment.New))
+		from.Old = lastSuccess(old, from.OldCommon)
 	}
 	p, err := plan.Build(cmd.Context(), language, from)
 	hide := func() (*secret.Veil, error) {
@@ -210,10 +214,10 @@ func (in *planInput) states(space *state.Space, stdin io.Reader) (env, old *envi
 }
 
 // lastSuccess is one state for all tasks on all nodes that are in it.
-func lastSuccess(old *environment.Environment) func(task, uid string) (common, node *state.Part, ok bool) {
+func lastSuccess(old *environment.Environment, common *state.Part) func(task, uid string) (common, node *state.Part, ok bool) {
 	return func(_, uid string) (*state.Part, *state.Part, bool) {
 		node, ok := old.Parts[uid]
-		return old.Common, node, ok
+		return common, node, ok
 	}
 }
 

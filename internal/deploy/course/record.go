@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/drover-project/drover/internal/deploy/environment"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/reason"
 )
@@ -185,6 +186,12 @@ type Deployment struct {
 	Settings json.RawMessage `json:"settings,omitempty"`
 	Secrets  []string        `json:"secrets,omitempty"`
 	Nodes    []Node          `json:"nodes"`
+	// Absent are the nodes of the environment that take no part, which expressions see as well; Some tells that there are any, also in brief.
+	// EnvironmentStatus is how far the environment had come before. Deployments that earlier versions planned tell of none of these: a task
+	// whose condition compares them with what was then is done again.
+	Absent            []Node             `json:"absent,omitempty"`
+	Some              bool               `json:"some,omitempty"`
+	EnvironmentStatus environment.Status `json:"environment_status,omitempty"`
 	// Steps is the number of tasks on nodes, Runs of those that the plan lets run, Chunks of the objects that hold them.
 	Steps  int           `json:"steps"`
 	Runs   int           `json:"runs"`
@@ -216,7 +223,7 @@ func (d *Deployment) Node(uid string) *Node {
 // Shown returns what is told of the deployment: without values of its state, which may be secret.
 func (d *Deployment) Shown() *Deployment {
 	x := *d
-	x.Settings, x.Cancelled = nil, nil
+	x.Settings, x.Absent, x.Cancelled = nil, nil, nil
 	return &x
 }
 
@@ -227,7 +234,7 @@ func (d *Deployment) Brief() *Deployment { return d.With(&Deployment{}) }
 // With returns the deployment with what Brief leaves out, of another value of it, which is not brief.
 func (d *Deployment) With(whole *Deployment) *Deployment {
 	x := *d
-	x.Settings, x.Secrets, x.Nodes, x.Cancelled = whole.Settings, whole.Secrets, whole.Nodes, whole.Cancelled
+	x.Settings, x.Secrets, x.Nodes, x.Absent, x.Cancelled = whole.Settings, whole.Secrets, whole.Nodes, whole.Absent, whole.Cancelled
 	return &x
 }
 

@@ -2,9 +2,11 @@ package course
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/tidwall/btree"
 
+	"github.com/drover-project/drover/internal/deploy/environment"
 	"github.com/drover-project/drover/internal/job"
 )
 
@@ -198,6 +200,36 @@ func (t *Table) LatestIn(environment string) (latest *Deployment) {
 		return latest == nil
 	})
 	return latest
+}
+
+// StatusOf tells how far an environment has come, by what became of its deployments in earnest since it was made. That of its latest deployment as a
+// whole counts, which is one of its usual graphs with all tasks and nodes.
+func (t *Table) StatusOf(e *Environment) environment.Status {
+	status, anything := environment.Partial, false
+	decided := false
+	t.deployments.Reverse(func(_ int64, d *Deployment) bool {
+		if d.Environment != e.Name || d.Mode != Earnest || d.Status == Planned || d.Created < e.Created {
+			return true
+		}
+		anything = anything || d.Status == Done || d.Counts[Ready] > 0
+		if !decided && d.ofAll(e) {
+			decided = true
+			if d.Status == Done {
+				status = environment.Operational
+			}
+		}
+		return !decided || !anything
+	})
+	if !anything {
+		return environment.New
+	}
+	return status
+}
+
+// ofAll tells whether the deployment is one of the environment as a whole.
+func (d *Deployment) ofAll(e *Environment) bool {
+	usual := e.GraphsOf("")
+	return !d.Some && len(d.Only) == 0 && slices.ContainsFunc(d.Graphs, func(g string) bool { return slices.Contains(usual, g) })
 }
 
 // BasisOf is what a plan of an environment by some of the graphs rests on now, with the versions of the operator's own functions.

@@ -105,7 +105,7 @@ func newBuilder(language *expression.Language, in Input) (*builder, error) {
 	b := &builder{in: in, matcher: m, nodes: slices.Clone(in.Nodes), prepared: map[*graph.Task]*prepared{},
 		idNumbers: map[string]int32{}, taskSets: map[string]*taskSet{}, nodeSets: map[string]*nodeSet{},
 		stepSets: map[stepsKey]*stepSet{}, related: map[relatedKey]*related{}, plan: &Plan{}}
-	slices.SortFunc(b.nodes, func(x, y Node) int { return compareUIDs(x.UID, y.UID) })
+	slices.SortFunc(b.nodes, func(x, y Node) int { return CompareUIDs(x.UID, y.UID) })
 	b.master = int32(len(b.nodes))
 	b.nodes = append(b.nodes, Node{UID: Master, Tags: []string{Master}}, Node{UID: Virtual})
 	b.plan.virtual = b.master + 1

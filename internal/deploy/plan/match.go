@@ -228,8 +228,8 @@ func texts(items []any) []string {
 	return out
 }
 
-// compareUIDs orders nodes: numbers by value, before other names.
-func compareUIDs(a, b string) int {
+// CompareUIDs orders nodes by their UIDs: numbers by value, before other names.
+func CompareUIDs(a, b string) int {
 	an, bn := numeric(a), numeric(b)
 	switch {
 	case an && bn:

@@ -65,6 +65,7 @@ func (s *Space) class(text []byte) Class {
 // Part is the common part of a state, or that of one node.
 type Part struct {
 	data  *yaql.Dict
+	aside func(key string) (any, bool) // nil for nothing
 	space *Space
 	shape *shape // nil until it is asked for
 	cells []cell // of the keys, in their order
@@ -103,7 +104,14 @@ func (s *Space) Adopt(p *Part) *Part {
 	if p == nil || p.space == s {
 		return p
 	}
-	return &Part{data: p.data, space: s}
+	return &Part{data: p.data, aside: p.aside, space: s}
+}
+
+// Beside returns the part with values that expressions find when they ask for them by name, where neither the common part nor the node's own
+// has such a key. They are no keys of the part: what is made of it as a whole, or of all its keys, is without them. The function always gives the
+// same for a key, from any goroutine.
+func (p *Part) Beside(aside func(key string) (value any, there bool)) *Part {
+	return &Part{data: p.data, aside: aside, space: p.space}
 }
 
 // Data returns the values of the part, which must not be changed.

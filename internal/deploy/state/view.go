@@ -12,7 +12,7 @@ import (
 type View struct {
 	space        *Space
 	common, node *Part
-	both         map[int]*cell // of keys that are in both parts
+	both         map[int]*cell // of keys that are in both parts, or in none
 	sorted       []string
 }
 
@@ -37,12 +37,30 @@ func (v *View) cell(key int) *cell {
 	if !common.there {
 		return own
 	}
+	return v.made(key, func() *cell { return &cell{value: union(common.value, own.value), there: true} })
+}
+
+// cellOrAside returns what an expression finds that asks for a key by its name.
+func (v *View) cellOrAside(key int) *cell {
+	c := v.cell(key)
+	if c.there || v.common.aside == nil {
+		return c
+	}
+	value, there := v.common.aside(v.space.names[key])
+	if !there {
+		return c
+	}
+	return v.made(key, func() *cell { return &cell{value: value, there: true} })
+}
+
+// made returns the cell of a key that no part has as it is, and makes it the first time.
+func (v *View) made(key int, how func() *cell) *cell {
 	c := v.both[key]
 	if c == nil {
 		if v.both == nil {
 			v.both = map[int]*cell{}
 		}
-		c = &cell{value: union(common.value, own.value), there: true}
+		c = how()
 		v.both[key] = c
 	}
 	return c
@@ -53,7 +71,10 @@ func (v *View) Class(key int) Class {
 	if key == Whole {
 		return v.space.class(appendPair(nil, v.common.Class(), v.node.Class()))
 	}
-	c := v.cell(key)
+	return v.classOf(v.cellOrAside(key))
+}
+
+func (v *View) classOf(c *cell) Class {
 	if c.class == 0 {
 		c.class = v.space.ClassOf(c.value)
 	}
@@ -73,7 +94,7 @@ func (v *View) Get(key any) (any, bool) {
 		return nil, false
 	}
 	n := v.space.number(text)
-	c := v.cell(n)
+	c := v.cellOrAside(n)
 	v.read(n)
 	return c.value, c.there
 }
@@ -119,8 +140,8 @@ func (v *View) Differing(other *View, f func(key string, mine, theirs any)) {
 	slices.Sort(keys)
 	for _, k := range slices.Compact(keys) {
 		n := v.space.number(k)
-		if v.Class(n) != other.Class(n) {
-			f(k, v.cell(n).value, other.cell(n).value)
+		if mine, theirs := v.cell(n), other.cell(n); v.classOf(mine) != other.classOf(theirs) {
+			f(k, mine.value, theirs.value)
 		}
 	}
 }

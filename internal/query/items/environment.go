@@ -14,6 +14,10 @@ var environmentTable = query.Table[*course.Environment]{
 	Fields: strictly([]query.Field[*course.Environment]{
 		textField("name", "Environment", "Name of the environment", func(e *course.Environment) string { return e.Name }),
 		textField("status", "Status", "Status that its file gives", func(e *course.Environment) string { return e.Status }),
+		{Def: def("deployed", "Deployed", query.KindText, "How far it has come: new, operational or partially_deployed"),
+			Get: func(v *query.View, e *course.Environment) query.Cell {
+				return known(string(v.Deployments.StatusOf(e)))
+			}},
 		{Def: def("graphs", "Graphs", query.KindOther, "Task graphs that it is deployed by"), Get: func(_ *query.View, e *course.Environment) query.Cell { return known(e.Graphs) }},
 		numberField("node_cnt", "Nodes", "Number of its nodes", func(e *course.Environment) int64 { return int64(len(e.Nodes)) }),
 		{Def: def("nodes", "NodeList", query.KindOther, "Its nodes: UID, roles, node of the cluster"), Get: func(_ *query.View, e *course.Environment) query.Cell { return known(e.Nodes) }},
@@ -39,6 +43,9 @@ var environmentTable = query.Table[*course.Environment]{
 			}
 			for _, name := range c.EnvironmentsRemoved {
 				a.Add(name)
+			}
+			for _, d := range c.Deployments { // which say how far it has come
+				a.Add(d.Environment)
 			}
 		}
 		return a
