@@ -42,6 +42,8 @@ const (
 	ControllerUndrain Verb = "controller.undrain"
 	ControllerForget  Verb = "controller.forget"
 	ServerMatch       Verb = "server.match"
+	ServerLock        Verb = "server.lock"
+	ServerUnlock      Verb = "server.unlock"
 	FlavorAdd         Verb = "flavor.add"
 	FlavorModify      Verb = "flavor.modify"
 	FlavorRemove      Verb = "flavor.remove"
@@ -77,8 +79,9 @@ func Verbs() map[Verb]string {
 		JobPriority: "the urgency of a job was changed", JobArchive: "jobs were moved into the archive", ArchivePrune: "jobs of the archive were removed",
 		QueueDrain: "the queue was told to take no new jobs", QueueUndrain: "the queue takes jobs again",
 		WatcherPause: "watchers were told to do nothing for a time", WatcherGoOn: "watchers may go on",
-		ServerMatch: "an operator said which instance a server is",
-		FlavorAdd:   "a size of servers was made", FlavorModify: "the description of a size of servers was changed, or who may choose it",
+		ServerMatch: "an operator said which instance a server is", ServerLock: "an operator kept a user from having something done to a server",
+		ServerUnlock: "an operator let users have something done to a server again",
+		FlavorAdd:    "a size of servers was made", FlavorModify: "the description of a size of servers was changed, or who may choose it",
 		FlavorRemove: "a size of servers was taken away; servers that have it keep it",
 		QuotaSet:     "limits of a project were set, or the default of all", QuotaUnset: "limits of a project, or those set as the default of all, were taken away",
 		ConsoleType:     "somebody began to type on the serial line of an instance",

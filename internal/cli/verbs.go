@@ -64,11 +64,12 @@ const changing = `
 	manage flavor: add grant modify remove revoke
 	manage quota: set unset
 	manage project: add
+	manage server: lock unlock
 	manage server-tags: add delete
 	manage user: add enable grant password
 	network: add add-tags connect disconnect modify remove-tags
 	node: add add-tags drain modify offline online remove-tags token undrain
-	server: create reboot reconcile start stop
+	server: create lock reboot reconcile start stop unlock
 	server tag: add delete
 	tag: add remove
 	web`

@@ -26,6 +26,8 @@ type Server struct {
 	Fault   *struct {
 		Message string `json:"message"`
 	} `json:"fault,omitempty"`
+	// Locked: its users have nothing done to it.
+	Locked      bool              `json:"locked"`
 	Description *string           `json:"description"`
 	Metadata    map[string]string `json:"metadata"`
 	// KeyName is the key pair that it was made with; nil without one.

@@ -74,6 +74,8 @@ type Server struct {
 	// Fault is why the newest task failed; nil when it did not.
 	Fault *Fault        `json:"fault,omitempty"`
 	Tags  servertag.Set `json:"tags,omitzero"`
+	// Lock keeps users from having something done to it; nil without one. It is stored beside the server.
+	Lock *Lock `json:"-"`
 }
 
 // Told is what users tell of a server for other programs to read: it is kept and

@@ -48,6 +48,7 @@ var (
 		"server":                 "the same; queries of servers go to the leader",
 		"server-number":          "the same",
 		"server-past":            "the same",
+		"server-lock":            "the same",
 		"keypair":                "the same",
 		"quota":                  "the same",
 		"flavor":                 "the same",

@@ -52,6 +52,8 @@ const (
 	KindNumber store.Kind = "server-number"
 	// KindPast has what is kept of servers that are done with, at the time when they went.
 	KindPast store.Kind = "server-past"
+	// KindLock has the locks of servers, under the ids of these.
+	KindLock store.Kind = "server-lock"
 )
 
 // NumberKey is where the greatest number is.
@@ -159,7 +161,11 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := e.floor(ctx); err != nil {
 		return nil, err
 	}
-	return e, e.commit(store.Tx{}, &state.Change{Servers: servers})
+	left, err := e.locks(ctx, servers)
+	if err != nil {
+		return nil, err
+	}
+	return e, e.commit(left, &state.Change{Servers: servers})
 }
 
 // jump is how many numbers are passed over where nobody knows which were given.
@@ -557,6 +563,9 @@ func (e *Engine) decide(id string, f func(*server.Server) (*server.Server, error
 		}
 		tx, c = store.Tx{Put: []store.Put{put}}, &state.Change{Servers: []*server.Server{next}}
 	}
+	if err := withLock(&tx, old, next); err != nil {
+		return old, w.last, err
+	}
 	if beside != nil {
 		beside(&tx, c)
 	}
@@ -577,6 +586,9 @@ func (e *Engine) refresh(id string) error {
 		return err
 	}
 	s, err := server.Decode(o.Value)
+	if err == nil {
+		s.Lock, err = e.lockOf(id)
+	}
 	if err != nil {
 		return err
 	}

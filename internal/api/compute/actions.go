@@ -48,10 +48,13 @@ func act(r *request) (result, error) {
 		if key == consoleOutput && r.flavour == nova {
 			return r.printed(s, argument)
 		}
+		if do := locking[key]; do != nil {
+			return do(r, s, argument)
+		}
 		a, known := actions[key]
 		if !known {
 			return result{}, fault.New(fault.Invalid, "There is no such action: %s", fault.Clip(key, 100)).
-				WithHint("there are %s", strings.Join(slices.Sorted(maps.Keys(actions)), ", "))
+				WithHint("there are %s", strings.Join(slices.Sorted(maps.Keys(actions)), ", ")+", lock, unlock")
 		}
 		if err := (intake.Key{Done: true, In: a.arguments}).Check(key, argument); err != nil {
 			return result{}, err
@@ -71,9 +74,13 @@ func act(r *request) (result, error) {
 
 // begin has something done to a server, which is kept with who asked for it.
 func (r *request) begin(s *server.Server, do server.Do) (*server.Server, error) {
-	by := r.asked()
-	by.ID = r.session.User.ID
-	return r.api.cfg.Engine.Begin(s.ID, do, by)
+	by, operator := r.byUser(), r.administers()
+	return r.api.cfg.Engine.Change(s.ID, func(s *server.Server) (*server.Server, error) {
+		if err := s.Unlocked(operator); err != nil {
+			return nil, err
+		}
+		return s.Begin(do, by)
+	})
 }
 
 func rebootOf(argument json.RawMessage) (server.Do, error) {

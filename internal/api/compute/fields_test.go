@@ -220,8 +220,8 @@ func (r *rig) action(f *field) {
 		}
 		return
 	}
-	if name == "os-start" {
-		r.ask(http.MethodPost, at(nova, s)+"/action", `{"os-stop":null}`)
+	if first := map[string]string{"os-start": "os-stop", "unlock": "lock"}[name]; first != "" {
+		r.ask(http.MethodPost, at(nova, s)+"/action", `{"`+first+`":null}`)
 		r.settled(s.ID)
 	}
 	if name == "os-getConsoleOutput" {

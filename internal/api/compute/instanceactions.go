@@ -25,6 +25,7 @@ type history struct {
 // actNames are Nova's words for what is done to servers.
 var actNames = map[server.Do]string{
 	server.Create: "create", server.Delete: "delete", server.Start: "start", server.Stop: "stop", server.Reboot: "reboot", server.RebootHard: "reboot",
+	server.Locking: "lock", server.Unlocking: "unlock",
 }
 
 // history finds what was done to the server of the path.

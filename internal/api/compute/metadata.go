@@ -55,8 +55,11 @@ func (r *request) withMetadata(f func(map[string]string) (map[string]string, err
 	if err != nil {
 		return nil, err
 	}
-	by := r.asked()
+	by, operator := r.asked(), r.administers()
 	return r.api.cfg.Engine.Change(s.ID, func(s *server.Server) (*server.Server, error) {
+		if err := s.Unlocked(operator); err != nil {
+			return nil, err
+		}
 		items, err := f(maps.Clone(metadataOf(s)))
 		if err == nil {
 			err = r.checkMetadata(items)

@@ -119,7 +119,10 @@ func (r *request) byVersion(s *server.Server, out object) {
 		out["tags"] = s.Tags.Names(servertag.User)
 	}
 	if r.since(withLock) {
-		out["locked"] = false // nobody can lock one
+		out["locked"] = s.Lock != nil
+	}
+	if r.since(withLockReason) {
+		out["locked_reason"] = lockReason(s)
 	}
 	if r.since(withDescription) {
 		out["description"] = nil

@@ -37,6 +37,7 @@ const (
 	withEvents       = 51
 	withCreateTags   = 52
 	withFlavorText   = 55
+	withLockReason   = 73
 )
 
 var versionSyntax = regexp.MustCompile(`^([1-9]\d{0,4})\.([1-9]\d{0,4}|0)$`)

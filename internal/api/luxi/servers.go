@@ -16,6 +16,7 @@ var serverMethods = []method{
 	{"QueryServerClusters", 0, 0, asks, queryServerClusters},
 	{"ChangeServerTags", 4, 4, changes, changeServerTags}, // id, namespace, what to do, tags
 	{"MatchServer", 3, 4, changes, matchServer},           // id, instance, whether only to tell what it would do, [reason trail]
+	{"LockServer", 4, 5, changes, lockServer},             // id, whether it is to be locked, why, whether only to tell what it would do, [reason trail]
 	{"AskIdentity", 3, 3, changes, askIdentity},           // method, path with query, body or null
 }
 
@@ -67,6 +68,18 @@ func matchServer(ctx context.Context, d *Deps, a *arguments) (any, error) {
 		return nil, fault.New(fault.NotFound, "this controller keeps no servers")
 	}
 	return d.Servers.Match(ctx, id, instance, dry, by)
+}
+
+// lockServer locks a server in the operator's name, or takes its lock away. The answer is whether that changes anything.
+func lockServer(_ context.Context, d *Deps, a *arguments) (any, error) {
+	id, locked, why, dry, by := a.str(0), a.boolean(1), a.str(2), a.boolean(3), a.as(4)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	if d.Servers == nil {
+		return nil, fault.New(fault.NotFound, "this controller keeps no servers")
+	}
+	return d.Servers.HoldServer(id, locked, why, dry, by)
 }
 
 // tagChange is something that is done to the tags of a server.

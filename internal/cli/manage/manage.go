@@ -1,4 +1,4 @@
-// Package manage is the command "drover manage": accounts, flavors and limits of the Compute API, and tags in the operator's name.
+// Package manage is the command "drover manage": accounts, flavors and limits of the Compute API, locks and tags in the operator's name.
 package manage
 
 import (
@@ -19,11 +19,12 @@ const manageHelp = `Administer the accounts of the Compute API, as the user with
 OS_CLOUD or OS_AUTH_URL, OS_USERNAME, OS_PASSWORD and OS_PROJECT_NAME name. Without
 these variables, or with --luxi, it is done at the controller itself: whoever may
 use its socket administers, also when no user can log in any more. Flavors,
-limits of projects and tags of servers are always administered there.`
+limits of projects, locks and tags of servers are always administered there.`
 
 // Command returns the noun "manage".
 func Command(sh *shell.Shell) *cobra.Command {
-	c := sh.Group("manage", "Administer accounts, flavors and limits of the Compute API, and tags of servers", manageUser(sh), manageProject(sh), manageFlavor(sh), manageQuota(sh), manageTags(sh))
+	c := sh.Group("manage", "Administer accounts, flavors and limits of the Compute API, locks and tags of servers",
+		manageUser(sh), manageProject(sh), manageFlavor(sh), manageQuota(sh), manageServer(sh), manageTags(sh))
 	c.Long = manageHelp
 	shell.CompleteWords(c, completions(sh))
 	return c

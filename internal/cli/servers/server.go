@@ -35,6 +35,7 @@ func Command(sh *shell.Shell) *cobra.Command {
 	c.Long = serverHelp
 	c.AddCommand(shell.Heeds(AsUser, serverList(sh), serverShow(sh), serverCreate(sh),
 		serverAct(sh, "start", "Start servers", "os-start", nil, "ACTIVE"), serverAct(sh, "stop", "Stop servers", "os-stop", nil, "SHUTOFF"),
+		serverLock(sh, "lock", "Keep servers from being changed, until they are unlocked"), serverLock(sh, "unlock", "Take the locks of servers away"),
 		serverReboot(sh), serverDelete(sh), serverLog(sh), serverTagCommand(sh))...)
 	words, options := completions(sh)
 	shell.CompleteWords(c, words)
@@ -100,6 +101,9 @@ func showServer(ctx context.Context, sh *shell.Shell, cloud *openstack.Client, s
 		}
 		if s.Task != nil {
 			t.Add("Being done:", *s.Task)
+		}
+		if s.Locked {
+			t.Add("Locked:", "yes")
 		}
 		if s.Fault != nil {
 			t.Add("Fault:", s.Fault.Message)
@@ -300,6 +304,16 @@ func actOn(ctx context.Context, sh *shell.Shell, keys []string, action string, a
 		}
 		return err
 	})
+}
+
+// serverLock is a command that locks servers, or takes their locks away.
+func serverLock(sh *shell.Shell, verb, short string) *cobra.Command {
+	cmd := &cobra.Command{Use: verb + " SERVER...", Short: short, Args: shell.AtLeast(1), RunE: func(cmd *cobra.Command, args []string) error {
+		return actOn(cmd.Context(), sh, args, verb, nil, "", false)
+	}}
+	cmd.Long = `A locked server is neither started, stopped, rebooted nor deleted, and keeps its
+metadata. Who may change it may take the lock away, but for an operator's.`
+	return cmd
 }
 
 func serverReboot(sh *shell.Shell) *cobra.Command {

@@ -109,6 +109,13 @@ func serverFields() []query.Field[*server.Server] {
 			}
 			return ""
 		}),
+		textField("locked", "Locked", "Who locked it, so that its users have nothing done to it: user or operator; empty if nobody did", lockedBy),
+		textField("lock_reason", "LockReason", "What was said about that", func(s row) string {
+			if s.Lock == nil {
+				return ""
+			}
+			return s.Lock.Reason
+		}),
 		textField("project", "Project", "Id of the project that owns it", func(s row) string { return s.Project }),
 		textField("user", "User", "Id of the user who made it", func(s row) string { return s.User }),
 		textField("flavor", "Flavor", "Name of its flavor", func(s row) string { return s.Flavor.Name }),
@@ -125,6 +132,17 @@ func serverFields() []query.Field[*server.Server] {
 		{Def: def("actions", "Actions", query.KindOther, "What was done to it, the oldest first: task, user, request, when it was asked for and over, job, why it failed"),
 			Get: func(_ *query.View, s row) query.Cell { return known(actionsOf(s)) }},
 	}
+}
+
+// lockedBy is who locked a server; empty if nobody did.
+func lockedBy(s *server.Server) string {
+	switch {
+	case s.Lock == nil:
+		return ""
+	case s.Lock.Operator:
+		return "operator"
+	}
+	return "user"
 }
 
 // actionsOf is what was done to a server, a list each, as trails are; null stands for what is not known, or not there.
