@@ -97,7 +97,7 @@ func (r *room) await(ctx context.Context, why error) error {
 
 // try opens the store, to see whether it can be.
 func (r *room) try(ctx context.Context) error {
-	s, err := openStore(ctx, r.o.Data, r.o.Store)
+	s, err := openStore(ctx, r.o.Data, r.o.Store, copiesOf(r.o))
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func (c *controller) openFormat(ctx context.Context) error {
 
 // beginFormat has a store without a cluster begin at the newest format that all controllers can keep.
 func (c *controller) beginFormat(ctx context.Context) error {
-	_, err := c.raise(ctx, nil)
+	_, err := c.raise(ctx, raising{})
 	return err
 }
 
@@ -68,20 +68,35 @@ func (c *controller) raiseAlone(ctx context.Context) error {
 		return nil
 	}
 	_, err := c.raise(ctx, byItself)
+	if c.lacksCopy(err) {
+		return nil
+	}
 	return err
+}
+
+// lacksCopy tells whether the format stays as it is for want of a copy, and says so.
+func (c *controller) lacksCopy(err error) bool {
+	why, is := errors.AsType[*noCopyError](err)
+	if is {
+		c.log.Warn("the format of the store is not raised: there is no copy of before", "error", why)
+	}
+	return is
 }
 
 // keepFormat raises the format when all can, until ctx ends. It is looked for what others have raised
 // unawares, too: an answer of the store may have been lost.
 func (c *controller) keepFormat(ctx context.Context) error {
-	held := ""
+	held, refused := "", time.Time{}
 	look := func() error {
 		if c.format.Format() >= format.Own().Newest() {
 			return nil
 		}
 		raise, err := c.look(ctx)
-		if err == nil && c.autoFinalize && raise.Wanted() {
+		if err == nil && c.autoFinalize && raise.Wanted() && time.Since(refused) >= copyAgain {
 			raise, err = c.raise(ctx, byItself)
+		}
+		if c.lacksCopy(err) {
+			refused, err = time.Now(), nil
 		}
 		if err != nil && ctx.Err() == nil {
 			c.log.Warn("it cannot be told whether the format of the store can be raised", "error", err)
@@ -98,9 +113,15 @@ func (c *controller) keepFormat(ctx context.Context) error {
 	return regularly(ctx, formatEvery, look)
 }
 
+// raising is on whose behalf a format is raised, nobody's for a store without a cluster, and whether that may be without a copy.
+type raising struct {
+	by     *audit.By
+	noCopy bool
+}
+
 // byItself is for what nobody asked for.
-var byItself = &audit.By{Account: controllerItself.Account,
-	Trail: reason.Trail{{Source: "gnt:controller", Reason: "every controller that was heard of in the last day can keep it"}}}
+var byItself = raising{by: &audit.By{Account: controllerItself.Account,
+	Trail: reason.Trail{{Source: "gnt:controller", Reason: "every controller that was heard of in the last day can keep it"}}}}
 
 // look decides what can be done about the format.
 func (c *controller) look(ctx context.Context) (format.Raise, error) {
@@ -133,12 +154,12 @@ func (c *controller) gather(ctx context.Context) (g gathered, err error) {
 }
 
 // raise raises the format as far as it can be. It begins anew when who there is changed meanwhile.
-func (c *controller) raise(ctx context.Context, by *audit.By) (r format.Raise, err error) {
+func (c *controller) raise(ctx context.Context, how raising) (r format.Raise, err error) {
 	c.raising.Lock()
 	defer c.raising.Unlock()
 	const tries = 3
 	for range tries {
-		if r, err = c.tryRaise(ctx, by); !fault.Is(err, fault.Conflict) {
+		if r, err = c.tryRaise(ctx, how); !fault.Is(err, fault.Conflict) {
 			break
 		}
 	}
@@ -146,8 +167,8 @@ func (c *controller) raise(ctx context.Context, by *audit.By) (r format.Raise, e
 }
 
 // tryRaise raises the format in one transaction with the event that tells of it; without a word where
-// nobody wants it, since there was nothing before.
-func (c *controller) tryRaise(ctx context.Context, by *audit.By) (format.Raise, error) {
+// nobody wants it, since there was nothing before. Otherwise the embedded store is copied first: there is no other way back.
+func (c *controller) tryRaise(ctx context.Context, how raising) (format.Raise, error) {
 	g, err := c.gather(ctx)
 	if err != nil || !g.raise.Wanted() {
 		return g.raise, err
@@ -155,7 +176,12 @@ func (c *controller) tryRaise(ctx context.Context, by *audit.By) (format.Raise, 
 	r := g.raise
 	tx := store.Tx{Epoch: c.lease.Epoch, Expect: g.expect, Put: []store.Put{{Key: store.FormatKey, Value: format.Encode(r.To)}}}
 	change := &state.Change{}
-	if by != nil {
+	if by := how.by; by != nil {
+		if !how.noCopy {
+			if err := c.copies.make(ctx, beforeFormat(r.To)); err != nil {
+				return r, &noCopyError{err}
+			}
+		}
 		e := audit.New(audit.FormatRaise, strconv.Itoa(r.To), *by)
 		e.Before, e.After = json.RawMessage(format.Encode(r.From)), json.RawMessage(format.Encode(r.To))
 		change.Events = []*audit.Event{c.queue.Note(&tx, e)}
@@ -164,7 +190,7 @@ func (c *controller) tryRaise(ctx context.Context, by *audit.By) (format.Raise, 
 		return r, c.raisedAfterAll(ctx, r.To, err)
 	}
 	c.format.Set(r.To)
-	if by == nil {
+	if how.by == nil {
 		return r, nil
 	}
 	c.log.Warn("the format of the store was raised; programs that do not know it cannot lead any more", "from", r.From, "to", r.To, "brings", format.Brought(r.To))
@@ -245,8 +271,8 @@ func (c *controller) tellFormat(r format.Raise) luxi.Format {
 }
 
 // raiseFormat is for operators: it refuses what cannot be done, and does the rest.
-func (c *controller) raiseFormat(ctx context.Context, by audit.By) (luxi.Format, error) {
-	r, err := c.raise(ctx, &by)
+func (c *controller) raiseFormat(ctx context.Context, by audit.By, noCopy bool) (luxi.Format, error) {
+	r, err := c.raise(ctx, raising{&by, noCopy})
 	if err == nil && !r.Wanted() && len(r.Holds) > 0 {
 		err = fault.New(fault.WrongState, "the format of the store stays %d: %s", r.From, heldBy(r.Holds)).
 			WithHint("stop these controllers in good order, or start newer programs in their place")
@@ -254,7 +280,11 @@ func (c *controller) raiseFormat(ctx context.Context, by audit.By) (luxi.Format,
 	if err != nil {
 		return luxi.Format{}, err
 	}
-	return c.tellFormat(r), nil
+	told := c.tellFormat(r)
+	if r.Wanted() && !noCopy {
+		told.Copy = c.copies.at(beforeFormat(r.To))
+	}
+	return told, nil
 }
 
 // awaitFormat waits until the store has a format at which this controller can lead.

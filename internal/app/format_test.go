@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ import (
 type formatTold struct {
 	Format, Next, Newest int
 	Auto                 bool
+	Copy                 string
 	Holds                []struct {
 		Name, Why string
 		Until     time.Time
@@ -143,7 +145,91 @@ func TestAStoreOfBeforeIsRaised(t *testing.T) {
 			}
 			wantFormatAt(t, placeOf(dir, url), format.Newest)
 		}
+		wantCopy(t, dir, url == "")
 	})
+}
+
+// wantCopy looks for a copy of the embedded store in a data directory, as it was before its format was raised to the newest.
+func wantCopy(t *testing.T, dir string, want bool) {
+	t.Helper()
+	place := filepath.Join(dir, fmt.Sprintf("before-format-%d", format.Newest))
+	if _, err := os.Stat(place); want != (err == nil) {
+		t.Fatalf("a copy in %s: %v", place, err)
+	}
+	if want {
+		wantFormatAt(t, place, format.First)
+	}
+}
+
+// TestAStoreIsRaisedOnlyWithACopy, unless it is wanted without one: at a start, and by an operator, who is told what to do.
+func TestAStoreIsRaisedOnlyWithACopy(t *testing.T) {
+	var warned strings.Builder // by handlers, one at a time
+	made, last := ofBefore(t, "")
+	small := t.TempDir()
+	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=8m"); err != nil {
+		t.Skip("only root can make a small disk: ", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(small, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	must(t, app.StoreCommand(), "copy", made, small)
+	c := startWith(t, app.Options{Data: small, AutoFinalize: true, Log: slog.New(slog.NewTextHandler(&warned, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	if f := c.format(t); f.Format != format.First || f.Next != format.Newest {
+		t.Errorf("it is %+v", f)
+	}
+	if next := c.delay(t); next != last+1 {
+		t.Errorf("behind job %d comes %d", last, next)
+	}
+	if err := c.dial(t).Call(t.Context(), "RaiseFormat", []any{}, new(any)); err == nil || !strings.Contains(err.Error(), "it needs up to ") || !strings.Contains(err.Error(), "--no-copy") {
+		t.Errorf("an operator raised it: %v", err)
+	}
+	var f formatTold
+	c.call(t, "RaiseFormat", &f, nil, true)
+	if f.Format != format.First || f.Next != format.Newest || f.Copy != "" {
+		t.Errorf("without a copy: %+v", f)
+	}
+	if err := c.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(warned.String(), "the format of the store is not raised: there is no copy of before") {
+		t.Errorf("nobody is told: %s", warned.String())
+	}
+	wantCopy(t, small, false)
+
+	dir, _ := ofBefore(t, "")
+	c = startWith(t, app.Options{Data: dir, AutoFinalize: true, NoCopy: true})
+	if f := c.format(t); f.Format != format.Newest {
+		t.Errorf("it is %+v", f)
+	}
+	if err := c.stop(); err != nil {
+		t.Fatal(err)
+	}
+	wantCopy(t, dir, false)
+}
+
+// TestTheWayBackByTheCopy: a backup of it is restored elsewhere, and what was there before the raise goes on behind ids of its own.
+func TestTheWayBackByTheCopy(t *testing.T) {
+	dir, last := ofBefore(t, "")
+	c := startWith(t, app.Options{Data: dir, AutoFinalize: true})
+	if err := c.stop(); err != nil {
+		t.Fatal(err)
+	}
+	file, back := filepath.Join(t.TempDir(), "before.zst"), t.TempDir()
+	must(t, app.BackupCommand(), "create", file, "--at", filepath.Join(dir, fmt.Sprintf("before-format-%d", format.Newest)))
+	must(t, app.BackupCommand(), "restore", file, "--at", back)
+	wantFormatAt(t, back, format.First)
+	c = startWith(t, app.Options{Data: back})
+	if f := c.format(t); f.Format != format.First {
+		t.Errorf("it is %+v", f)
+	}
+	if next := c.delay(t); next <= last {
+		t.Errorf("behind job %d comes %d", last, next)
+	}
+	if err := c.stop(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestAnOperatorRaisesTheFormat where controllers are not to do it by themselves.
@@ -155,9 +241,10 @@ func TestAnOperatorRaisesTheFormat(t *testing.T) {
 	}
 	var f formatTold
 	c.call(t, "RaiseFormat", &f, [][]any{{"user", "all are upgraded", 1}})
-	if f.Format != format.First || f.Next != format.Newest {
+	if f.Format != format.First || f.Next != format.Newest || f.Copy != filepath.Join(dir, fmt.Sprintf("before-format-%d", format.Newest)) {
 		t.Errorf("raised: %+v", f)
 	}
+	wantFormatAt(t, f.Copy, format.First)
 	if told := c.raises(t); len(told) != 1 || !strings.Contains(told[0], fmt.Sprintf("%d by luxi: all are upgraded", format.Newest)) {
 		t.Errorf("what is told of it: %q", told)
 	}

@@ -38,7 +38,7 @@ func hold(ctx context.Context, place string) (*held, error) {
 		}
 		url = ""
 	}
-	s, err := openStore(ctx, place, url)
+	s, err := openStore(ctx, place, url, &copies{data: place})
 	if err != nil {
 		return nil, err
 	}

@@ -55,12 +55,14 @@ type member struct {
 	// backups are those of this machine.
 	backups backupDir
 	group   *group // nil for a controller that is alone
+	// copies are made of an embedded store before its format is raised; nil where none are.
+	copies *copies
 	// autoFinalize raises the format of the store as soon as all can.
 	autoFinalize bool
 }
 
 func openMember(ctx context.Context, o Options) (*member, error) {
-	opened, err := openStore(ctx, o.Data, o.Store)
+	opened, err := openStore(ctx, o.Data, o.Store, copiesOf(o))
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +80,7 @@ func openMember(ctx context.Context, o Options) (*member, error) {
 
 func newMember(opened store.Store, o Options) *member {
 	host, _ := hostName() // for people; where it counts (groups, leases) one that has no name ends the start
-	m := &member{name: cmp.Or(o.Name, host), data: o.Data, log: o.Log, recent: cmp.Or(o.Recent, daemon.NewRecent(0)), settings: o.Settings, manager: o.Manager, backups: backupDir{path: o.Backups}, autoFinalize: o.AutoFinalize, figures: newFigures(), gates: o.gates, requestIDs: requestid.NewSource(newPassword()[:6])}
+	m := &member{name: cmp.Or(o.Name, host), data: o.Data, log: o.Log, recent: cmp.Or(o.Recent, daemon.NewRecent(0)), settings: o.Settings, manager: o.Manager, backups: backupDir{path: o.Backups}, autoFinalize: o.AutoFinalize, copies: copiesOf(o), figures: newFigures(), gates: o.gates, requestIDs: requestid.NewSource(newPassword()[:6])}
 	if m.now = o.clock; m.now == nil {
 		m.now = time.Now
 	}

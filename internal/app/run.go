@@ -140,6 +140,8 @@ type Options struct {
 	// AutoFinalize raises the format of the store as soon as all controllers can keep a newer
 	// one; otherwise an operator does.
 	AutoFinalize bool
+	// NoCopy moves an embedded store to a later schema or format without a copy of it first.
+	NoCopy bool
 	// WatchEvery is how often it is looked for instances that are to run and do not (package watcher); zero for never.
 	WatchEvery time.Duration
 	// ArchiveAfter is how long ended jobs stay before they move to the archive;

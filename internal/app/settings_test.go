@@ -117,6 +117,7 @@ hypervisor = "fake"
 log-format = "text"
 log-level = "warn"
 mond = "127.0.0.1:0"
+no-copy = false
 nodes = 3
 rapi = "127.0.0.1:5080"
 require-authentication = false

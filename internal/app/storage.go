@@ -30,8 +30,8 @@ func checkStoreURL(url string) error {
 const storeDir = "store"
 
 // openStore opens the store that a URL names: one of PostgreSQL, or without a
-// URL the embedded one in the data directory.
-func openStore(ctx context.Context, dir, url string) (store.Store, error) {
+// URL the embedded one in the data directory, of which a copy is made before its schema is moved.
+func openStore(ctx context.Context, dir, url string, copies *copies) (store.Store, error) {
 	if err := checkStoreURL(url); err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func openStore(ctx context.Context, dir, url string) (store.Store, error) {
 		}
 		return s, nil
 	}
-	s, err := sqlite.Open(filepath.Join(dir, storeDir), sqlite.Options{})
+	s, err := sqlite.Open(filepath.Join(dir, storeDir), sqlite.Options{BeforeMove: func(to int64) error { return copies.make(ctx, beforeSchema(to)) }})
 	if err != nil {
 		return nil, err
 	}

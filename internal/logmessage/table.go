@@ -23,6 +23,7 @@ var table = []Message{
 	{"Lead and members", Error, "this controller cannot lead, and forwards everything to one that can", "The store has a format that its program does not know.", "Install the newer program."},
 	{"Lead and members", Warn, "it cannot be told whether the format of the store can be raised", "The store or another controller did not answer.", passes},
 	{"Lead and members", Warn, "the format of the store was raised; programs that do not know it cannot lead any more", "All controllers know the newer one.", "Nothing; the way back is a backup of before."},
+	{"Lead and members", Warn, "the format of the store is not raised: there is no copy of before", "The copy that is made of an embedded store first failed: `error` says why, mostly that there is no room.", "Make room; it is tried again each minute. Without a copy: `drover cluster format raise --no-copy`."},
 	{"Lead and members", Error, "it cannot go on, and ends", "What `error` says. It is a line of the log where `log-format` is `json`, and `drover: ...` otherwise.", "What stands in brackets behind it. The service manager starts it anew, unless the configuration has a mistake."},
 	{"Lead and members", Error, "closing the controller", "A part failed while it ended; `error` says which.", "Nothing, unless a start fails, too."},
 	{"Lead and members", Warn, "the service manager was not told", "systemd's socket does not take messages.", "Look at `systemctl status`; the controller serves all the same."},

@@ -62,6 +62,8 @@ type Format struct {
 	Holds []FormatHold `json:"holds"`
 	// Brings is what the formats brought, from the present one on.
 	Brings []FormatBrings `json:"brings"`
+	// Copy is where the embedded store of before is, of a raise that has just been.
+	Copy string `json:"copy,omitempty"`
 }
 
 // FormatHold is a controller that keeps the others from a format, why, and how long at the most.
@@ -80,11 +82,11 @@ type FormatBrings struct {
 func queryFormat(ctx context.Context, d *Deps, _ *arguments) (any, error) { return d.Format(ctx) }
 
 func raiseFormat(ctx context.Context, d *Deps, a *arguments) (any, error) {
-	by := a.as(0)
+	by, noCopy := a.as(0), a.optionalBool(1)
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return d.RaiseFormat(ctx, by)
+	return d.RaiseFormat(ctx, by, noCopy)
 }
 
 // QueryHealth asks how the cluster is: package health. Any controller answers it, also one that is not certain who leads.

@@ -64,9 +64,9 @@ type Deps struct {
 	Bundle func(ctx context.Context) health.Bundle
 	// WebLink makes the address of the page for somebody of this machine, which signs in once; nil where the page is not served.
 	WebLink func(name string) string
-	// Format tells of the format of the store, and RaiseFormat raises it.
+	// Format tells of the format of the store, and RaiseFormat raises it, without a copy of before where that is wanted.
 	Format      func(ctx context.Context) (Format, error)
-	RaiseFormat func(ctx context.Context, by queue.By) (Format, error)
+	RaiseFormat func(ctx context.Context, by queue.By, noCopy bool) (Format, error)
 	// Assured returns when the controller is certain that what it knows is the
 	// newest there is, or says why it cannot be; nil for one that always is.
 	Assured func(ctx context.Context) error
@@ -162,7 +162,7 @@ var jobMethods = []method{
 	{"UndrainController", 1, 3, changes, drainController(false)}, // the same
 	{"ForgetMaster", 1, 3, changes, forgetMaster},                // the same
 	{"QueryFormat", 0, 0, asks, queryFormat},
-	{"RaiseFormat", 0, 1, changes, raiseFormat}, // [reason trail]
+	{"RaiseFormat", 0, 2, changes, raiseFormat}, // [reason trail], [without a copy of before]
 }
 
 // allowedSource says which reserved sources clients may send: those with which

@@ -27,6 +27,7 @@ type storeFormat struct {
 		Format int    `json:"format"`
 		Brings string `json:"brings"`
 	} `json:"brings"`
+	Copy string `json:"copy,omitempty"`
 }
 
 func askFormat(sh *shell.Shell, cmd *cobra.Command) (f storeFormat, err error) {
@@ -87,35 +88,57 @@ func clusterFormat(sh *shell.Shell) *cobra.Command {
 }
 
 func formatRaise(sh *shell.Shell) *cobra.Command {
-	return &cobra.Command{
+	noCopy := false
+	cmd := &cobra.Command{
 		Use: "raise", Short: "Let the store have the newest format that all controllers can keep", Args: shell.Exactly(0),
 		Long: `raise is for clusters whose controllers do not do it by themselves (auto-finalize =
 false). From then on controllers whose programs do not know the format cannot lead,
-and there is no way back but a backup. With --dry-run it says what would be raised,
-and who keeps the store from it.`,
+and there is no way back but a backup. Of a store in a controller's data directory a
+copy is made there first. With --dry-run it says what would be raised, and who keeps
+the store from it.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			f, err := askFormat(sh, cmd)
+			if err != nil {
+				return err
+			}
 			if sh.Flags.DryRun {
-				f, err := askFormat(sh, cmd)
-				if err != nil {
-					return err
-				}
 				return sh.Show(f, func() error { return sh.Printf("%s", f.wouldRaise()) })
+			}
+			if f.Next == f.Format && len(f.Holds) == 0 {
+				return sh.Show(f, func() error { return sh.Printf("%s", f.nothingNewer()) })
 			}
 			if err := sh.Sure(shell.PathOf(cmd)); err != nil {
 				return err
 			}
-			var f storeFormat
-			if err := sh.Ask(cmd.Context(), "RaiseFormat", &f, sh.UserTrail()); err != nil {
+			args := []any{sh.UserTrail()}
+			if noCopy { // which programs of before do not know
+				args = append(args, true)
+			}
+			f = storeFormat{}
+			if err := sh.Ask(cmd.Context(), "RaiseFormat", &f, args...); err != nil {
 				return err
 			}
-			return sh.Show(f, func() error {
-				if f.Next == f.Format {
-					return sh.Printf("The store has format %d already, the newest that the leader's program knows.\n", f.Format)
-				}
-				return sh.Printf("The format of the store was raised from %d to %d.\n", f.Format, f.Next)
-			})
+			return sh.Show(f, func() error { return sh.Printf("%s", f.raised()) })
 		},
 	}
+	cmd.Flags().BoolVar(&noCopy, "no-copy", false, "make no copy of an embedded store first")
+	return cmd
+}
+
+// raised says what a raise has done.
+func (f storeFormat) raised() string {
+	if f.Next == f.Format {
+		return f.nothingNewer()
+	}
+	text := fmt.Sprintf("The format of the store was raised from %d to %d.\n", f.Format, f.Next)
+	if f.Copy != "" {
+		text += fmt.Sprintf("The store of before is in %s.\n", f.Copy)
+	}
+	return text
+}
+
+func (f storeFormat) nothingNewer() string {
+	return fmt.Sprintf("The store has format %d already, the newest that the leader's program knows.\n", f.Format)
 }
 
 // wouldRaise says what raise would do.

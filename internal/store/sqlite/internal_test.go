@@ -63,7 +63,7 @@ func TestMigrateStepByStep(t *testing.T) {
 		{"failing step leaves no trace", []schema.Step{one, two, bad}, 8, 2, "0003_c.sql"},
 		{"older program", []schema.Step{one}, 8, 2, "schema version 2"},
 	} {
-		err := migrate(c, tc.steps)
+		err := migrate(c, tc.steps, nil)
 		if (err == nil) != (tc.err == "") || (err != nil && !strings.Contains(err.Error(), tc.err)) {
 			t.Errorf("%s: %v", tc.name, err)
 		}

@@ -13,8 +13,8 @@ var migrationFiles embed.FS
 
 // migrate brings the schema up to date, each step in a transaction together with
 // the version it leads to. A schema that is newer than this program is left
-// alone and refused.
-func migrate(c *conn, steps []schema.Step) error {
+// alone and refused. A store that is there is told of before it is moved.
+func migrate(c *conn, steps []schema.Step, beforeMove func(to int64) error) error {
 	if err := c.script("CREATE TABLE IF NOT EXISTS schema_version (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL)"); err != nil {
 		return err
 	}
@@ -25,6 +25,11 @@ func migrate(c *conn, steps []schema.Step) error {
 	missing, err := schema.Missing(steps, have)
 	if err != nil {
 		return err
+	}
+	if have > 0 && len(missing) > 0 && beforeMove != nil {
+		if err := beforeMove(missing[len(missing)-1].Version); err != nil {
+			return err
+		}
 	}
 	for _, step := range missing {
 		if err := apply(c, step); err != nil {

@@ -35,6 +35,9 @@ type Options struct {
 	Now func() time.Time
 	// Keep is how many of the newest revisions the feed keeps at least; zero is KeepRevisions.
 	Keep store.Revision
+	// BeforeMove is called before a store that is there is moved to a later schema, by its version; its error leaves the store as it
+	// is, and unopened.
+	BeforeMove func(to int64) error
 }
 
 // Store is the store in one directory. It implements store.Store.
@@ -130,7 +133,7 @@ func prepareWriter(c *conn, opts Options) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := migrate(c, steps); err != nil {
+	if err := migrate(c, steps, opts.BeforeMove); err != nil {
 		return nil, err
 	}
 	if err := checkFeed(c); err != nil {
