@@ -32,9 +32,11 @@ export const parameter = (name: string): string => address.value.searchParams.ge
 export function followLinks(): void {
 	addEventListener("click", (e) => {
 		if (e.defaultPrevented || e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return;
-		const a = (e.target as Element).closest?.("a");
-		if (!a || a.target !== "" || a.origin !== location.origin || a.hasAttribute("download") || !a.hasAttribute("data-in")) return;
+		const a = (e.target as Element).closest?.("a[data-in]"); // those in pictures, too
+		if (!a || a.hasAttribute("target") || a.hasAttribute("download")) return;
+		const at = new URL(a.getAttribute("href") ?? "", location.href);
+		if (at.origin !== location.origin) return;
 		e.preventDefault();
-		go(a.pathname + a.search + a.hash);
+		go(at.pathname + at.search + at.hash);
 	});
 }

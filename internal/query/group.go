@@ -2,8 +2,10 @@ package query
 
 import (
 	"iter"
+	"math"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/qlang"
@@ -49,13 +51,90 @@ func (c Calc) String() string {
 	return c.Func + "(" + c.Field + ")"
 }
 
+// grouping is what rows are grouped by: the values of a field, or the spans of time
+// that its values are in.
+type grouping struct {
+	text, field string
+	span        int64 // seconds; 0 for the values themselves
+}
+
+var spanSyntax = regexp.MustCompile(`^(.+)/((?:\d{1,9}[smhdw])+)$`)
+
+// groupingOf reads "status", or "end_ts/10m": spans of ten minutes. Of days and
+// weeks each begins at midnight of UTC.
+func groupingOf(text string) grouping {
+	if m := spanSyntax.FindStringSubmatch(text); m != nil {
+		if span, ok := writtenDuration(m[2]); ok && span > 0 {
+			return grouping{text, m[1], span}
+		}
+	}
+	return grouping{text: text, field: text}
+}
+
+// GroupedField is the field that groups are made by, as in "end_ts" of "end_ts/10m".
+func GroupedField(by string) string { return groupingOf(by).field }
+
+// of is the value that a cell is grouped by: of spans, when the cell's begins.
+func (g *grouping) of(c Cell) Cell {
+	if g.span == 0 || c.Status != Normal {
+		return c
+	}
+	var at int64
+	switch v := c.Value.(type) {
+	case [2]int64:
+		at = v[0]
+	default:
+		at = int64(math.Floor(asFloat(v)))
+	}
+	return Cell{Value: at - (at%g.span+g.span)%g.span}
+}
+
+// column is what the column is of groups by a field.
+func (g *grouping) column(d Def) Def {
+	if g.span > 0 {
+		d.Name, d.Title, d.Kind, d.Doc = g.text, d.Title+strings.TrimPrefix(g.text, g.field), KindTimestamp, d.Doc+"; when the span begins that it is in"
+	}
+	return d
+}
+
+// groupings reads what a query is grouped by, and refuses spans of what is no time.
+func (c Catalog) groupings(what string, by []string) ([]grouping, error) {
+	it, err := c.lookup(what)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]grouping, len(by))
+	for i, text := range by {
+		out[i] = groupingOf(text)
+		if g := out[i]; g.span > 0 && it.def(g.field).Kind != KindUnknown && !it.times(g.field) {
+			return nil, fault.New(fault.Invalid, "%s has no times, which %q asks for spans of", g.field, text).At("group_by").
+				WithHint("group by %s itself, or by a field of times, as in end_ts/10m", g.field)
+		}
+	}
+	return out, nil
+}
+
+// CheckGroups refuses what rows of an item cannot be grouped by.
+func (c Catalog) CheckGroups(what string, by []string) error {
+	_, err := c.groupings(what, by)
+	return err
+}
+
 // Group answers a query by groups: one row for each combination of values of
-// the fields in by, with the figures over its rows. r.Fields is not used;
+// the fields in by, or of the spans that these are in, as in end_ts/10m, with
+// the figures over its rows. r.Fields is not used;
 // r.Options apply to the groups, whose columns are the fields of by and the
 // texts of the figures; without fields in by all rows are one group. Values that
 // are not there are left out of figures; a sum or extreme of none is Unavail.
 func (c Catalog) Group(src *Source, r Request, by []string, calcs []Calc) (*Result, error) {
-	inner := Request{What: r.What, Filter: r.Filter, Fields: slices.Clone(by)}
+	keys, err := c.groupings(r.What, by)
+	if err != nil {
+		return nil, err
+	}
+	inner := Request{What: r.What, Filter: r.Filter}
+	for _, g := range keys {
+		inner.Fields = append(inner.Fields, g.field)
+	}
 	for _, f := range calcs {
 		if f.Field != "" {
 			inner.Fields = append(inner.Fields, f.Field)
@@ -72,11 +151,15 @@ func (c Catalog) Group(src *Source, r Request, by []string, calcs []Calc) (*Resu
 	if err != nil {
 		return nil, err
 	}
-	groups, err := gather(src, rows, len(by), calcs)
+	groups, err := gather(src, rows, keys, calcs)
 	if err != nil {
 		return nil, err
 	}
-	t, names := groupTableOf(r.What, rows.Fields, len(by), calcs, groups)
+	defs := slices.Clone(rows.Fields)
+	for i := range keys {
+		defs[i] = keys[i].column(defs[i])
+	}
+	t, names := groupTableOf(r.What, defs, len(by), calcs, groups)
 	opts := r.Options
 	if len(opts.Sort) == 0 {
 		for _, name := range by {
@@ -109,7 +192,8 @@ func newGroup(key string, by []Cell, calcs []Calc) *groupRow {
 // gather folds rows, whose first columns are the key, into groups in order of
 // their first rows. Without a key all rows are one group, also when there are none:
 // how many there are of nothing is 0.
-func gather(src *Source, rows *Result, keys int, calcs []Calc) ([]*groupRow, error) {
+func gather(src *Source, rows *Result, by []grouping, calcs []Calc) ([]*groupRow, error) {
+	keys, key := len(by), make([]Cell, len(by))
 	index := map[string]*groupRow{}
 	var out []*groupRow
 	var buf []byte
@@ -120,10 +204,13 @@ func gather(src *Source, rows *Result, keys int, calcs []Calc) ([]*groupRow, err
 				return nil, err
 			}
 		}
-		buf = appendList(buf[:0], row[:keys], appendCell)
+		for i := range by {
+			key[i] = by[i].of(row[i])
+		}
+		buf = appendList(buf[:0], key, appendCell)
 		g := index[string(buf)]
 		if g == nil {
-			g = newGroup(string(buf), row[:keys], calcs)
+			g = newGroup(string(buf), key, calcs)
 			index[g.key] = g
 			out = append(out, g)
 		}

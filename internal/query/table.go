@@ -150,6 +150,7 @@ type Item interface {
 	name() string
 	defs() []Def
 	def(name string) Def
+	times(name string) bool
 	prepare(src *Source, r Request) (*Plan, error)
 	follower(r Request, now time.Time) (f follower, live bool, err error)
 	stored(r Request, now time.Time) (bool, error)
@@ -197,6 +198,14 @@ func (t *Table[R]) def(name string) Def {
 	}
 	return Def{Name: name, Title: name, Kind: KindUnknown, Doc: "Unknown field '" + name + "'"}
 }
+
+// times tells whether the values of a field are moments.
+func (t *Table[R]) times(name string) bool {
+	f := t.field(name)
+	return f != nil && f.times()
+}
+
+func (f *Field[R]) times() bool { return f.Kind == KindTimestamp || f.Mode == ModeSeconds }
 
 // noField refuses a name that no field has, and says what may have been meant.
 func (t *Table[R]) noField(name string) *Error {

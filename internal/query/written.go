@@ -47,7 +47,7 @@ func (t *Table[R]) resolveAll(args []qlang.Node, now time.Time) []qlang.Node {
 // written reads a time, a duration or a size, by what the field holds.
 func (f *Field[R]) written(text string, now time.Time) (int64, bool) {
 	switch {
-	case f.Kind == KindTimestamp || f.Mode == ModeSeconds:
+	case f.times():
 		return writtenTime(text, now)
 	case f.Mode == ModeDuration:
 		return writtenDuration(text)

@@ -189,6 +189,32 @@ func TestTheWalkThrough(t *testing.T) {
 	tab.shows("drover filter delete backup")
 }
 
+// TestTheLastHours: charts count the jobs of the last six hours, and lead to those that failed, without loading the page anew.
+func TestTheLastHours(t *testing.T) {
+	c := start(t, testkit.Build(t), false)
+	tab := sitDown(t, c.Ready.Web).tab()
+	tab.open(c.link())
+	chart := func(title, says string) {
+		t.Helper()
+		tab.until(title+" "+says, fmt.Sprintf(`[...document.querySelectorAll(".hours svg")].some((e) => e.getAttribute("aria-label") === %q)`, title+", "+says))
+	}
+	for _, title := range []string{"Jobs that came", "Jobs that ended", "How long they waited"} {
+		chart(title, "nothing within six hours")
+	}
+	for range 3 {
+		c.drover("job", "submit", "OP_TEST_DELAY", "duration=0.001")
+	}
+	c.fails("job", "submit", "OP_TEST_DELAY", "duration=0", `on_nodes=["nowhere.example"]`)
+	tab.until("four jobs ended", `/at most [1-4] jobs? in ten minutes/.test(document.querySelectorAll(".hours svg")[1]?.getAttribute("aria-label"))`)
+	tab.until("one of them failed", `[...document.querySelectorAll(".hours .c-bad title")].some((e) => e.textContent.includes("1 job failed"))`)
+	eval[bool](tab, `window.here = true`)
+	eval[bool](tab, `document.querySelector(".hours a").dispatchEvent(new MouseEvent("click", {bubbles: true, cancelable: true}))`)
+	tab.until("the job that failed is shown", `document.querySelector("main.list") && document.querySelectorAll('[data-id]').length === 1 && document.querySelector('[data-id="4"]')`)
+	if !eval[bool](tab, `window.here === true`) {
+		t.Error("the page was loaded anew")
+	}
+}
+
 // TestAJobFromItsBeginningToItsEnd is seen without loading the page anew, in two tabs.
 func TestAJobFromItsBeginningToItsEnd(t *testing.T) {
 	c := start(t, testkit.Build(t), false)

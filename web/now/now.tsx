@@ -2,6 +2,7 @@
 import { to } from "../address";
 import { Ago, Command, Empty, lasting, Meter, moment, Part, Said, Sentence, size, State, summary, Wrong } from "../parts/bits";
 import { useReady } from "../parts/frame";
+import { Hours } from "./hours";
 import { now, type Row, useView } from "../stream";
 
 export function NowScreen() {
@@ -13,6 +14,7 @@ export function NowScreen() {
 		<Health />
 		<Figures />
 		<Holds />
+		<Hours />
 		<div class="columns">
 			<Running />
 			<Failed />

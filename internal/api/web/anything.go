@@ -98,7 +98,7 @@ func (v view) opened(a ask) (view, error) {
 		v.command += " --group-by " + quoted(v.by)
 	}
 	v.command += " --figures " + quoted(v.figures)
-	return v, known(t.Item, words(v.by), "by")
+	return v, known(t.Item, grouped(v.by), "by")
 }
 
 // known refuses fields that an item does not have: elsewhere such a column says so in each row.

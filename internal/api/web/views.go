@@ -88,6 +88,9 @@ const (
 	changeFields   = "last_change,last_change_job,last_change_reason,last_change_trail"
 )
 
+// hoursPause is how long charts of the last hours rest: they count every job of that time.
+const hoursPause = 10 * time.Second
+
 // views are all that tabs may show. What is in them, and in which order, is decided here and below; the page shows it.
 var views = map[string]view{
 	"now.jobs":      {item: "job", filter: unfinished, by: "status", figures: "count", command: "drover job list --group-by status --figures count"},
@@ -96,7 +99,14 @@ var views = map[string]view{
 	"now.running":   {item: "job", fields: jobFields, filter: `status == "running"`, sort: "start_ts", limit: 12, command: "drover job list --running"},
 	"now.failed":    {item: "job", fields: jobFields, filter: `status == "error" and end_ts > -24h`, sort: "-end_ts", limit: 8, command: "drover job list --error --sort -end_ts"},
 	"now.instances": {item: "instance", by: "status", figures: "count", command: "drover instance list --group-by status --figures count"},
-	"now.health":    {value: healthOf, every: 5 * time.Second, pause: 5 * time.Second, command: "drover cluster health"},
+	// Of the last hours: what the charts show, which nobody has to see to the second.
+	"now.hours.came": {item: "job", filter: `received_ts > -6h`, by: "received_ts/10m", figures: "count", pause: hoursPause,
+		command: "drover job list --filter 'received_ts > -6h' --group-by received_ts/10m --figures count"},
+	"now.hours.ended": {item: "job", filter: `end_ts > -6h`, by: "end_ts/10m,status", figures: "count", pause: hoursPause,
+		command: "drover job list --filter 'end_ts > -6h' --group-by end_ts/10m,status --figures count"},
+	"now.hours.waited": {item: "job", filter: `start_ts > -6h`, by: "start_ts/10m", figures: "avg(waited),max(waited)", pause: hoursPause,
+		command: "drover job list --filter 'start_ts > -6h' --group-by start_ts/10m --figures 'avg(waited),max(waited)'"},
+	"now.health": {value: healthOf, every: 5 * time.Second, pause: 5 * time.Second, command: "drover cluster health"},
 
 	"jobs":       {item: "job", fields: jobFields, sort: "-id", limit: 200, list: true, command: "drover job list"},
 	"jobs.count": {item: "job", by: "status", figures: "count", list: true, command: "drover job list --group-by status --figures count"},
@@ -174,7 +184,10 @@ func (s *Server) sourceOf(a ask) (source, string, error) {
 	}
 	r, err := v.request(a)
 	if err == nil {
-		err = items.All.Check(query.Request{What: r.What, Fields: slices.Concat(r.Fields, words(v.by)), Filter: r.Filter, Options: optionsOf(v, r)}, s.cfg.Now())
+		err = items.All.Check(query.Request{What: r.What, Fields: slices.Concat(r.Fields, grouped(v.by)), Filter: r.Filter, Options: optionsOf(v, r)}, s.cfg.Now())
+	}
+	if err == nil {
+		err = items.All.CheckGroups(r.What, words(v.by))
 	}
 	if err != nil {
 		return nil, "", err
@@ -187,8 +200,17 @@ func (s *Server) sourceOf(a ask) (source, string, error) {
 		return nil, "", err
 	}
 	return func(ctx context.Context) iter.Seq2[*live.Update, error] {
-		return s.cfg.Querier.ShowGroups(ctx, r, words(v.by), figures, rest)
+		return s.cfg.Querier.ShowGroups(ctx, r, words(v.by), figures, max(rest, v.pause))
 	}, command, nil
+}
+
+// grouped are the fields that groups are made by.
+func grouped(by string) []string {
+	out := words(by)
+	for i := range out {
+		out[i] = query.GroupedField(out[i])
+	}
+	return out
 }
 
 // optionsOf are the options of a request as far as they are about the fields of its item: those of groups are about figures.

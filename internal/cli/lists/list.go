@@ -66,7 +66,7 @@ func (o *Options) Register(cmd *cobra.Command, what string) {
 	f.IntVar(&o.limit, "limit", 0, "show at most so many rows")
 	f.BoolVar(&o.fresh, "fresh", false, "ask the nodes now, instead of taking what they told last")
 	f.BoolVar(&o.watch, "watch", false, "show rows as they enter (+), change (~) and leave (-), in place on a terminal")
-	f.StringSliceVar(&o.groupBy, "group-by", nil, "show groups of equal values of these fields instead of rows")
+	f.StringSliceVar(&o.groupBy, "group-by", nil, "show groups of equal values of these fields instead of rows; of times by spans, as in end_ts/10m")
 	f.StringSliceVar(&o.figures, "figures", nil, "with or without --group-by: count, count(F), sum(F), avg(F), min(F), max(F) over the rows")
 	for _, name := range []string{"fields", "sort", "group-by"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, completeFields(what)) // the option exists

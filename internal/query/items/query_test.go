@@ -269,6 +269,56 @@ func TestPageAfterARowThatIsGone(t *testing.T) {
 	}
 }
 
+// TestGroupsOfTimes: rows are counted by the spans that their times are in, which begin at whole multiples of the span.
+func TestGroupsOfTimes(t *testing.T) {
+	const day = 1_700_006_400 // it begins
+	var jobs []*job.Job
+	for i, at := range []int64{day - 1, day, day + 599, day + 600, day + 86_400 + 5} {
+		j := &job.Job{ID: job.ID(i + 1), Received: job.Time(at*1_000_000 + 999_999)}
+		if i > 2 {
+			j.Started = j.Received + 1
+		}
+		jobs = append(jobs, j)
+	}
+	src := jobSource(jobs)
+	for _, c := range []struct{ by, want string }{
+		{"received_ts/10m", fmt.Sprintf("%d 1; %d 2; %d 1; %d 1", day-600, day, day+600, day+86_400)},
+		{"received_ts/1h", fmt.Sprintf("%d 1; %d 3; %d 1", day-3600, day, day+86_400)},
+		{"received_ts/1d", fmt.Sprintf("%d 1; %d 3; %d 1", day-86_400, day, day+86_400)},
+		{"received_ts/1d12h", fmt.Sprintf("%d 4; %d 1", day-86_400-day%129_600+86_400, day+86_400-(day+86_400)%129_600)},
+		{"start_ts/1d", fmt.Sprintf("%d 1; %d 1; !3 3", day, day+86_400)},
+	} {
+		res, err := All.Group(src, query.Request{What: "job"}, []string{c.by}, []query.Calc{{Func: "count"}})
+		if err != nil {
+			t.Errorf("by %s: %v", c.by, err)
+			continue
+		}
+		if got := rowsText(res); got != c.want {
+			t.Errorf("by %s: got %s, want %s", c.by, got, c.want)
+		}
+		if d := res.Fields[0]; d.Name != c.by || d.Kind != query.KindTimestamp || !strings.HasSuffix(d.Title, c.by[strings.Index(c.by, "/"):]) {
+			t.Errorf("by %s: the column is %+v", c.by, d)
+		}
+	}
+	for by, want := range map[string]string{
+		"status/10m": `status has no times, which "status/10m" asks for spans of`,
+		"zzz/10m":    "Can't find field named 'zzz'",
+		"end_ts/0s":  "Can't find field named 'end_ts/0s'",
+		"end_ts/x":   "Can't find field named 'end_ts/x'",
+	} {
+		if _, err := All.Group(src, query.Request{What: "job"}, []string{by}, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("by %s: %v, want %s", by, err, want)
+		}
+	}
+	if err := All.CheckGroups("job", []string{"status/10m"}); err == nil {
+		t.Error("spans of texts are let through")
+	}
+	// Fields with a slash in their names are fields.
+	if _, err := All.Group(smallSource(), query.Request{What: "instance"}, []string{"be/vcpus"}, []query.Calc{{Func: "count"}}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestGroup(t *testing.T) {
 	src := recordedSource(t)
 	calcs, err := query.ParseCalcs([]string{"count", "sum(oper_ram)", "min(be/vcpus)", "max(name)", "avg(oper_ram)", "avg(be/maxmem)"})
