@@ -42,7 +42,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.Metrics, "metrics", s.Metrics, "address of /metrics and /healthz, which tell names of instances to whoever asks; best one of loopback (default: none)")
 	s.Settings.Register(f)
 	f.Var(&s.LogLevel, "log-level", "what is logged: debug, info, warn or error")
-	f.Var(&s.LogFormat, "log-format", "how it is logged: text or json")
+	f.Var(&s.LogFormat, "log-format", "how it is logged: "+strings.Join(daemon.LogFormats, " or "))
 }
 
 // defaultConfig is read where it exists, unless another file is named.

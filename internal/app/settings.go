@@ -138,14 +138,14 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.ArchiveKeep, "archive-keep", s.ArchiveKeep, "what stays in the archive: an age, a number of jobs, or both (\"90d\", \"100000 jobs\", \"90d, 100000 jobs\"); what neither keeps is removed (default: all stays)")
 	f.StringVar(&s.Backups, "backups", s.Backups, "directory with backups of the store on this machine, made by drover backup create: the age of the newest is told, and that there is none"+inPlaceOf(s.Backups, "none is looked at"))
 	f.Var(&s.LogLevel, "log-level", "what is logged: debug, info, warn or error")
-	f.Var(&s.LogFormat, "log-format", "how it is logged: text or json")
+	f.Var(&s.LogFormat, "log-format", "how it is logged: "+strings.Join(daemon.LogFormats, " or "))
 }
 
 // offer registers the options of a command, with the values of those that have few.
 func (s *settings) offer(cmd *cobra.Command) {
 	s.register(cmd.Flags())
 	few := nodedriver.Values()
-	few["log-level"], few["log-format"] = []string{"debug", "info", "warn", "error"}, []string{"text", "json"}
+	few["log-level"], few["log-format"] = []string{"debug", "info", "warn", "error"}, daemon.LogFormats
 	for name, values := range few {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the option exists
 	}

@@ -2,8 +2,6 @@ package daemon_test
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -11,21 +9,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/daemon"
-	"github.com/drover-project/drover/internal/fault"
 )
-
-// linesOf are the lines of a log in JSON, in the order in which they were written.
-func linesOf(t *testing.T, text string) (lines []map[string]any) {
-	t.Helper()
-	for line := range strings.Lines(text) {
-		var of map[string]any
-		if err := json.Unmarshal([]byte(line), &of); err != nil {
-			t.Fatalf("%v: %s", err, line)
-		}
-		lines = append(lines, of)
-	}
-	return lines
-}
 
 // TestWhatRepeatsIsCounted: who is away for an hour is told of in a dozen lines, which say how often in all.
 func TestWhatRepeatsIsCounted(t *testing.T) {
@@ -120,45 +104,4 @@ func TestWhatIsNewIsToldAtOnce(t *testing.T) {
 			t.Errorf("%d lines of %d, %v", strings.Count(out.String(), "\n"), want, err)
 		}
 	})
-}
-
-// TestTimesHaveTheirUnit in the name, and are seconds, in all forms.
-func TestTimesHaveTheirUnit(t *testing.T) {
-	var out bytes.Buffer
-	kept := daemon.NewRecent(1000)
-	daemon.NewLog(&out, "json", slog.LevelInfo, kept).Info("done", "took", 1500*time.Millisecond)
-	if got := linesOf(t, out.String())[0]; got["took_seconds"] != 1.5 || got["took"] != nil {
-		t.Errorf("the line is %v", got)
-	}
-	if text := string(kept.Text()); !strings.HasSuffix(text, " msg=done took_seconds=1.5\n") {
-		t.Errorf("what is kept is %s", text)
-	}
-}
-
-// TestTheLastLine: what ends a daemon is a line of its log, and where that is JSON nothing else is said.
-func TestTheLastLine(t *testing.T) {
-	ended := fault.New(fault.Unavailable, "the port is in use").At("rapi").WithHint("choose another")
-	for _, form := range []daemon.LogFormat{"json", "text"} {
-		var out bytes.Buffer
-		log := daemon.NewLog(&out, form, slog.LevelError, nil)
-		log.Error("it hurts")
-		log.Error("it hurts")
-		err := daemon.Last(log, form, ended)
-		if !errors.Is(err, ended) || (err.Error() == "") != (form == "json") {
-			t.Errorf("%s: it ends with %v", form, err)
-		}
-		if form == "text" { // whoever runs the command says it
-			if text := out.String(); strings.Count(text, "\n") != 2 || !strings.HasSuffix(text, " level=ERROR msg=\"it hurts\" repeated=1\n") {
-				t.Errorf("the log is %s", text)
-			}
-			continue
-		}
-		lines := linesOf(t, out.String())
-		if len(lines) != 3 || lines[1]["repeated"] != 1.0 || lines[2]["error"] != "the port is in use (choose another)" || lines[2]["setting"] != "rapi" {
-			t.Errorf("the log is %v", lines)
-		}
-	}
-	if err := daemon.Last(slog.New(slog.DiscardHandler), "json", nil); err != nil {
-		t.Error(err)
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,16 +99,19 @@ func (*Level) Type() string { return "level" }
 // UnmarshalText is for the configuration file.
 func (l *Level) UnmarshalText(text []byte) error { return l.Set(string(text)) }
 
-// LogFormat is the form of the log's lines.
+// LogFormat is the form of the log's lines, one of LogFormats.
 type LogFormat string
+
+// LogFormats are the forms that there are, the usual one first.
+var LogFormats = []string{"text", "json"}
 
 // String implements pflag.Value.
 func (f *LogFormat) String() string { return string(*f) }
 
 // Set implements pflag.Value.
 func (f *LogFormat) Set(text string) error {
-	if text != "text" && text != "json" {
-		return fault.New(fault.Invalid, "%q is neither text nor json", text)
+	if !slices.Contains(LogFormats, text) {
+		return fault.New(fault.Invalid, "%q is neither %s", text, strings.Join(LogFormats, " nor "))
 	}
 	*f = LogFormat(text)
 	return nil
