@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
