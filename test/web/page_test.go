@@ -198,7 +198,7 @@ func TestTheLastHours(t *testing.T) {
 		t.Helper()
 		tab.until(title+" "+says, fmt.Sprintf(`[...document.querySelectorAll(".hours svg")].some((e) => e.getAttribute("aria-label") === %q)`, title+", "+says))
 	}
-	for _, title := range []string{"Jobs that came", "Jobs that ended", "How long they waited"} {
+	for _, title := range []string{"Jobs that came", "Jobs that ended", "How long until they began"} {
 		chart(title, "nothing within six hours")
 	}
 	for range 3 {

@@ -35,8 +35,8 @@ export function Hours() {
 			{ n: sum(rows, "success"), of: "succeeded", kind: "good" },
 			{ n: sum(rows, "canceled"), of: "were canceled", kind: "other" },
 			{ n: sum(rows, "error"), of: "failed", kind: "bad", href: to("/jobs", { filter: `status == "error" and end_ts >= ${at} and end_ts < ${at + SPAN}` }) }])} />
-		<Chart title="How long they waited" command={waited.command} text={(s) => lasting(s * 1000)} columns={columns(waited.rows, "start_ts/10m", (rows) => {
-			const mean = rows[0]?.value("avg(waited)") ?? 0, most = rows[0]?.value("max(waited)") ?? 0;
+		<Chart title="How long until they began" command={waited.command} each text={(s) => lasting(s * 1000)} columns={columns(waited.rows, "start_ts/10m", (rows) => {
+			const mean = rows[0]?.value("avg(begun_after)") ?? 0, most = rows[0]?.value("max(begun_after)") ?? 0;
 			return [{ n: mean, of: "on average", kind: "wait" }, { n: most - mean, of: "more at most", kind: "longest" }];
 		})} />
 	</div>;
@@ -44,13 +44,13 @@ export function Hours() {
 
 const clock = (at: number): string => new Date(at * 1000).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
 
-/** Columns on one scale, the highest of which is told; each tells what it is of on hover. */
-function Chart({ title, command, columns, text }: { title: string; command: string; columns: Column[]; text: (n: number) => string }) {
+/** Columns on one scale, the highest of which is told, of all jobs of its span together or of each; every one tells what it is of on hover. */
+function Chart({ title, command, columns, text, each }: { title: string; command: string; columns: Column[]; text: (n: number) => string; each?: boolean }) {
 	const height = (c: Column): number => c.pieces.reduce((n, p) => n + p.n, 0);
 	const most = columns.reduce((a, b) => height(b) > height(a) ? b : a);
 	const top = height(most);
 	const told = (c: Column): string => clock(c.at) + " to " + clock(c.at + SPAN) + ": " + (c.pieces.filter((p) => p.n > 0).map((p) => text(p.n) + " " + p.of).join(", ") || "nothing");
-	const summary = top > 0 ? "at most " + text(top) + " in ten minutes" : "nothing within six hours";
+	const summary = top > 0 ? "at most " + text(top) + (each ? "" : " in ten minutes") : "nothing within six hours";
 	const leads = columns.some((c) => c.pieces.some((p) => p.n > 0 && p.href));
 	return <Part title={title} command={command}>
 		<svg viewBox={"0 0 " + COLUMNS + " 40"} preserveAspectRatio="none" role={leads ? "group" : "img"} aria-label={title + ", " + summary}>

@@ -104,8 +104,8 @@ var views = map[string]view{
 		command: "drover job list --filter 'received_ts > -6h' --group-by received_ts/10m --figures count"},
 	"now.hours.ended": {item: "job", filter: `end_ts > -6h`, by: "end_ts/10m,status", figures: "count", pause: hoursPause,
 		command: "drover job list --filter 'end_ts > -6h' --group-by end_ts/10m,status --figures count"},
-	"now.hours.waited": {item: "job", filter: `start_ts > -6h`, by: "start_ts/10m", figures: "avg(waited),max(waited)", pause: hoursPause,
-		command: "drover job list --filter 'start_ts > -6h' --group-by start_ts/10m --figures 'avg(waited),max(waited)'"},
+	"now.hours.waited": {item: "job", filter: `start_ts > -6h`, by: "start_ts/10m", figures: "avg(begun_after),max(begun_after)", pause: hoursPause,
+		command: "drover job list --filter 'start_ts > -6h' --group-by start_ts/10m --figures 'avg(begun_after),max(begun_after)'"},
 	"now.health": {value: healthOf, every: 5 * time.Second, pause: 5 * time.Second, command: "drover cluster health"},
 
 	"jobs":       {item: "job", fields: jobFields, sort: "-id", limit: 200, list: true, command: "drover job list"},

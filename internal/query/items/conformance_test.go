@@ -25,7 +25,7 @@ func conformance(t testing.TB, name string, into any) {
 }
 
 // newFields are fields that the reference does not have.
-var newFields = map[string][]string{"job": {"dry_run", "held_by", "held_since", "opplacement", "opsteps", "place", "ran_on", "reason", "reason_trail", "step", "timeline", "wait_reason", "waited", "waited_for", "waits_for", "waits_for_jobs", "waits_since"},
+var newFields = map[string][]string{"job": {"begun_after", "dry_run", "held_by", "held_since", "opplacement", "opsteps", "place", "ran_on", "reason", "reason_trail", "step", "timeline", "wait_reason", "waited", "waited_for", "waits_for", "waits_for_jobs", "waits_since"},
 	"filter":   {"action_text", "added_by", "changed", "comment", "decides", "held", "longest_hold", "predicates_text", "reason", "rule", "rule_name", "shadow", "until", "would_hold"},
 	"instance": append([]string{"told_state"}, lastChange...), "node": append([]string{"told_at"}, lastChange...)}
 

@@ -205,6 +205,13 @@ func jobFields() []query.Field[jobRow] {
 			Get: ofJob(func(j *job.Job) query.Cell { return moment(j.Received) })},
 		{Def: def("start_ts", "Start", query.KindOther, "When its first opcode was begun, in seconds and microseconds"), From: query.InMemory, Mode: query.ModeSeconds,
 			Get: ofJob(func(j *job.Job) query.Cell { return moment(j.Started) })},
+		{Def: def("begun_after", "Begun_after", query.KindFloat, "Seconds from when it came until its first opcode was begun; a filter may give 90s or 1h30m"), From: query.InMemory, Mode: query.ModeDuration,
+			Get: ofJob(func(j *job.Job) query.Cell {
+				if j.Started == 0 {
+					return query.Cell{Status: query.Unavail}
+				}
+				return known(float64(j.Started-j.Received) / 1e6)
+			})},
 		{Def: def("end_ts", "End", query.KindOther, "When it ended, in seconds and microseconds"), From: query.InMemory, Mode: query.ModeSeconds,
 			Get: ofJob(func(j *job.Job) query.Cell { return moment(j.Ended) })},
 		{Def: def("summary", "Summary", query.KindOther, "One short text for each opcode"), From: query.InMemory,
