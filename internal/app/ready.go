@@ -122,8 +122,8 @@ func (a announcement) openstack() string {
 		text = fmt.Sprintf("  OpenStack   OS_AUTH_URL=%s   compute %s\n", a.Identity, a.Compute)
 	}
 	if a.OSUsername != "" {
-		// Without the last one clients ask for the oldest version, which has no tags.
-		variables := fmt.Sprintf("OS_USERNAME=%s OS_PROJECT_NAME=%s OS_COMPUTE_API_VERSION=%s", a.OSUsername, a.OSProject, compute.Newest)
+		// Without the last one clients ask for the oldest version, which has no tags; the newest not all of them know.
+		variables := fmt.Sprintf("OS_USERNAME=%s OS_PROJECT_NAME=%s OS_COMPUTE_API_VERSION=%s", a.OSUsername, a.OSProject, compute.Suggested)
 		if a.passwords {
 			text += fmt.Sprintf("              %s OS_PASSWORD=%s\n", variables, a.OSPassword)
 		} else {

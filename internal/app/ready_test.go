@@ -14,7 +14,7 @@ func TestPasswordsAreToldWhereAskedForAlone(t *testing.T) {
 		what      announcement
 		has, lack []string
 	}{
-		{announcement{Ready: ready, passwords: true, data: "/d"}, []string{"user drover   password s3cret", "OS_PASSWORD=s3cret", "OS_PROJECT_NAME=demo", "OS_COMPUTE_API_VERSION=2.55"}, nil},
+		{announcement{Ready: ready, passwords: true, data: "/d"}, []string{"user drover   password s3cret", "OS_PASSWORD=s3cret", "OS_PROJECT_NAME=demo", "OS_COMPUTE_API_VERSION=2.73"}, nil},
 		{announcement{Ready: ready, data: "/d"}, []string{"user drover   password in /d/rapi/password", "password in /d/os_password"}, []string{"s3cret", "console"}},
 		{announcement{Ready: Ready{RAPI: "https://a:1"}, passwords: true, data: "/d", users: "/etc/drover/users"}, []string{"accounts in /etc/drover/users"}, []string{"password"}},
 		{announcement{Ready: ready, guest: true}, []string{"instance console guest1"}, nil},

@@ -192,13 +192,13 @@ func (s *Service) Remove(ctx context.Context, user, name string) error {
 	return s.commit(ctx, store.Tx{Delete: []store.Key{{Kind: Kind, ID: id}}}, func() { delete(s.pairs, id) })
 }
 
-// checkName refuses names that Nova refuses, too.
+// checkName refuses names that Nova refuses, too, and those that clients take for a way through a path.
 func checkName(name string) error {
-	ok := name != "" && len(name) <= maxName && strings.TrimSpace(name) == name && !strings.ContainsFunc(name, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_- ", r))
+	ok := strings.Trim(name, ".") != "" && len(name) <= maxName && strings.TrimSpace(name) == name && !strings.ContainsFunc(name, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-@. ", r))
 	})
 	if !ok {
-		return fault.New(fault.Invalid, "Keypair data is invalid: Keypair name must be string and between 1 and %d characters long, and contain letters, digits, underscores, blanks and dashes alone", maxName).At("name")
+		return fault.New(fault.Invalid, "Keypair data is invalid: Keypair name must be string and between 1 and %d characters long, and contain letters, digits, underscores, blanks, dashes, dots and @ alone", maxName).At("name")
 	}
 	return nil
 }

@@ -21,8 +21,8 @@ import (
 )
 
 // microversion is the version of the Compute API that is asked for: the first
-// that takes tags at the creation of servers.
-const microversion = "2.52"
+// that tells why servers are locked. Tags at the creation of servers it has, too.
+const microversion = "2.73"
 
 // requestTime bounds one request.
 const requestTime = 2 * time.Minute

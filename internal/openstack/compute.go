@@ -27,7 +27,9 @@ type Server struct {
 		Message string `json:"message"`
 	} `json:"fault,omitempty"`
 	// Locked: its users have nothing done to it.
-	Locked      bool              `json:"locked"`
+	Locked bool `json:"locked"`
+	// LockReason is why; nil where nobody said.
+	LockReason  *string           `json:"locked_reason"`
 	Description *string           `json:"description"`
 	Metadata    map[string]string `json:"metadata"`
 	// KeyName is the key pair that it was made with; nil without one.

@@ -277,6 +277,36 @@ def check_openstack_catalogue(c):
     assert [row["Zone Name"] for row in c.rows("availability", "zone", "list", "--compute")] == ["nova"]
 
 
+def check_openstack_newest(c):
+    """As a user who asks for the newest version that the client knows."""
+    c.openstack("project", "create", "lab")
+    c.openstack("user", "create", "--password", "sesame", "--project", "lab", "bob")
+    c.openstack("role", "add", "--project", "lab", "--user", "bob", "member")
+    bob = {"OS_USERNAME": "bob", "OS_PASSWORD": "sesame", "OS_PROJECT_NAME": "lab"}
+    for version in ("2.73", "2.92", "2.latest"):
+        bob["OS_COMPUTE_API_VERSION"] = version
+        made = json.loads(c.alone(bob, "server", "create", "--image", "noop", "--flavor", "m1.diskless", "--network", "none", "--tag", "a", "--wait", "new1", "-f", "json"))
+        assert made["status"] == "ACTIVE", made
+        shown = json.loads(c.alone(bob, "server", "show", "new1", "-f", "json"))
+        assert shown["tags"] == ["a"] and shown.get("OS-EXT-SRV-ATTR:hostname") == (None if version == "2.73" else made["OS-EXT-SRV-ATTR:hostname"]), shown
+        c.alone(bob, "server", "lock", "--reason", "in use", "new1")
+        assert "new1" in c.alone(bob, "server", "list", "--locked", "--long")
+        assert "new1" not in c.alone(bob, "server", "list", "--unlocked")
+        refused("is locked", c.alone, bob, "server", "stop", "new1")
+        refused("is locked", c.alone, bob, "server", "delete", "new1")
+        assert json.loads(c.alone(bob, "server", "show", "new1", "-f", "json"))["locked_reason"] == "in use"
+        c.alone(bob, "server", "unlock", "new1")
+        events = json.loads(c.alone(bob, "server", "event", "list", "new1", "-f", "json"))
+        assert [event["Action"] for event in events] == ["unlock", "lock", "create"], events
+        c.alone(bob, "server", "event", "show", "new1", events[2]["Request ID"])
+        assert "m1.tiny" in c.alone(bob, "flavor", "list", "--long")
+        c.alone(bob, "limits", "show", "--absolute")
+        c.alone(bob, "quota", "show", "lab")
+        c.alone(bob, "server", "delete", "--wait", "new1")
+    c.openstack("user", "delete", "bob")
+    c.openstack("project", "delete", "lab")
+
+
 def check_openstack_flavors(c):
     """Of administrators; others see what is for them, and change nothing."""
     os.environ["OS_COMPUTE_API_VERSION"] = "2.55"

@@ -59,7 +59,7 @@ image_ref = {{.Image}}
 image_ref_alt = {{.Image}}
 flavor_ref = 4
 flavor_ref_alt = 1
-max_microversion = 2.55
+max_microversion = 2.96
 [compute-feature-enabled]
 # So Tempest calls metadata that can be changed.
 xenapi_apis = true

@@ -50,6 +50,10 @@ func limits(r *request) (result, error) {
 	} else {
 		absolute["totalSecurityGroupsUsed"], absolute["totalFloatingIpsUsed"] = 0, 0
 	}
+	if r.since(withoutFiles) {
+		delete(absolute, "maxPersonality")
+		delete(absolute, "maxPersonalitySize")
+	}
 	if !r.since(withoutImageMeta) {
 		absolute["maxImageMeta"] = 0
 	}

@@ -214,6 +214,9 @@ func (r *request) answer() (result, error) {
 	if r.account.May(rt.needs, rights.Of{}) != rights.Allowed {
 		return result{}, rt.forbidden()
 	}
+	if err := r.checkQuery(rt); err != nil {
+		return result{}, err
+	}
 	return rt.serve(r)
 }
 

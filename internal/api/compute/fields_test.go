@@ -7,7 +7,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/quota"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/testkit"
@@ -64,12 +67,12 @@ func (f *field) latest() string {
 	return newest
 }
 
-const newest = "2.55"
+const newest = "2.96"
 
 // served reports whether a microversion that has the field is served.
 func (f *field) served() bool {
 	minor, err := strconv.Atoi(strings.TrimPrefix(f.Since, "2."))
-	return err == nil && minor <= 55
+	return err == nil && minor <= 96
 }
 
 // TestFieldsOfTheSchemas: each field of each request of Nova's is done or refused, as
@@ -85,6 +88,8 @@ func TestFieldsOfTheSchemas(t *testing.T) {
 			r.T = t
 			kind, _, _ := strings.Cut(f.Action, " ")
 			switch {
+			case f.Resource == "instance_actions":
+				r.ofActs(f)
 			case strings.HasPrefix(f.Resource, "quota"):
 				r.ofQuotas(f)
 			case strings.HasSuffix(f.Action, " query"):
@@ -209,6 +214,18 @@ func (r *rig) ofQuotas(f *field) {
 	}
 }
 
+// ofActs asks for what was done to a server by one field of the query.
+func (r *rig) ofActs(f *field) {
+	s := r.create("web1")
+	values := map[string][2]string{"limit": {"1", "0"}, "marker": {"", "nosuch"}, "changes-since": {"2001-01-01T00:00:00Z", "2999-01-01T00:00:00Z"}, "changes-before": {"2999-01-01T00:00:00Z", "2001-01-01T00:00:00Z"}}[f.Field]
+	for i, value := range values {
+		a := r.ask(http.MethodGet, at(nova, s)+"/os-instance-actions?"+f.Field+"="+value, "", "X-Openstack-Nova-Api-Version", f.latest())
+		if found := strings.Contains(a.text, `"create"`); found != (i == 0) {
+			r.Errorf("by %s: %d %s", value, a.status, a.text)
+		}
+	}
+}
+
 // action asks for something to be done to a server.
 func (r *rig) action(f *field) {
 	s := r.create("web1")
@@ -229,6 +246,14 @@ func (r *rig) action(f *field) {
 		if a := r.ask(http.MethodPost, at(nova, s)+"/action", `{"`+name+`":{"length":1}}`); a.status != http.StatusOK || a.text != `{"output":"two\n"}` {
 			r.Errorf("%d %s", a.status, a.text)
 		}
+		return
+	}
+	if key == "locked_reason" {
+		a := r.ask(http.MethodPost, at(nova, s)+"/action", `{"lock":{"locked_reason":"mine"}}`)
+		if l := r.engine.Servers().Get(s.ID).Lock; a.status != http.StatusAccepted || l == nil || l.Reason != "mine" {
+			r.Errorf("%d %s, and the lock is %+v", a.status, a.text, l)
+		}
+		r.explained("before it was there", r.ask(http.MethodPost, at(nova, s)+"/action", `{"lock":{"locked_reason":"mine"}}`, "X-Openstack-Nova-Api-Version", before(f.Since)), http.StatusBadRequest)
 		return
 	}
 	argument := "null"
@@ -293,6 +318,9 @@ var asks = map[string][2]string{
 	"all_tenants": {"no", "yes"}, "sort_key": {"uuid", "nosuch"}, "sort_dir": {"asc", "up"}, "limit": {"1", "-1"}, "marker": {"", "nosuch"},
 	"tags": {"a", "b"}, "tags-any": {"b,a", "b,c"}, "not-tags": {"b", "a"}, "not-tags-any": {"b,c", "b,a"},
 	"user_id": {"USER", "x"}, "key_name": {"", "x"}, "project_id": {"PROJECT", "x"}, "tenant_id": {"PROJECT", "x"}, "uuid": {"ID", "x"},
+	"hostname": {"^snf-", "^web"}, "created_at": {"CREATED", "2001-01-01T00:00:00Z"}, "launched_at": {"BUILT", "2001-01-01T00:00:00Z"}, "terminated_at": {"", "BUILT"},
+	"locked": {"false", "true"}, "locked_by": {"", "owner"}, "config_drive": {"False", "True"}, "auto_disk_config": {"0", "1"}, "progress": {"0", "7"},
+	"ip": {"192.0.2.", "0.2.9"}, "ip6": {"2001:db8::9$", "192"}, "metadata": {"%7B%22a%22:%22b%22%7D", "%7B%22a%22:%22c%22%7D"}, "changes-before": {"2999-01-01T00:00:00Z", "2001-01-01T00:00:00Z"},
 	"minRam": {"128", "129"}, "minDisk": {"0", "1"}, "is_public": {"True", "0"},
 }
 
@@ -306,7 +334,8 @@ func (r *rig) query(f *field) {
 	s := r.engine.Servers().Get(id)
 	list := lists[f.Resource+" "+f.Action]
 	ask := func(value string) answer {
-		value = strings.NewReplacer("USER", s.User, "PROJECT", s.Project, "ID", s.ID).Replace(value)
+		value = strings.NewReplacer("USER", s.User, "PROJECT", s.Project, "ID", s.ID,
+			"CREATED", moment(s.Created), "BUILT", moment(s.Built)).Replace(value)
 		return r.ask(http.MethodGet, nova+list[0]+"?"+strings.ReplaceAll(f.Field, "{^_}", "_id")+"="+value, "")
 	}
 	if f.Verdict == "refused" {
@@ -342,6 +371,9 @@ func (r *rig) query(f *field) {
 	}
 }
 
+// moment is a time as queries have it.
+func moment(t job.Time) string { return time.UnixMicro(int64(t)).UTC().Format(time.RFC3339) }
+
 // found is the id of the one server that queries ask for.
 func (r *rig) found(f *field) string {
 	if !f.served() && f.Verdict == "done" {
@@ -354,11 +386,12 @@ func (r *rig) found(f *field) string {
 		r.ask(http.MethodDelete, at(nova, s), "")
 		r.settled(s.ID)
 	}
-	a := r.ask(http.MethodPost, nova+"/servers", r.creationOf(map[string]any{"name": "web1", "description": "mine", "tags": []string{"a"}, "accessIPv4": "192.0.2.7", "accessIPv6": "2001:db8::7"}))
+	a := r.ask(http.MethodPost, nova+"/servers", r.creationOf(map[string]any{"name": "web1", "description": "mine", "tags": []string{"a"}, "accessIPv4": "192.0.2.7", "accessIPv6": "2001:db8::7", "metadata": map[string]string{"a": "b"}}))
 	if a.status != http.StatusAccepted {
 		r.Fatalf("making a server: %d %s", a.status, a.text)
 	}
 	id, _ := a.read(r)["server"].(map[string]any)["id"].(string)
-	r.settled(id)
+	s := r.settled(id)
+	r.wired(&cluster.Instance{Meta: cluster.NewMeta(s.UUID, 1), Name: s.Instance, NICs: []cluster.NIC{{UUID: "n1", IP: "192.0.2.9", Network: office}, {UUID: "n2", IP: "2001:db8::9", Network: office}}})
 	return id
 }

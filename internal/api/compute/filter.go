@@ -2,6 +2,7 @@ package compute
 
 import (
 	"cmp"
+
 	"net/http"
 	"net/url"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
@@ -53,15 +55,108 @@ var filters = map[string]func(r *request, text string) (func(*server.Server) boo
 	"vm_state":          equal(func(s *server.Server) string { return vmStates[s.Status()].vm }),
 	"power_state":       equal(func(s *server.Server) string { return strconv.Itoa(vmStates[s.Status()].power) }),
 	"task_state":        equal(taskState),
-	"changes-since": func(_ *request, text string) (func(*server.Server) bool, error) {
-		since, err := time.Parse(time.RFC3339, text)
+	"changes-since":     moved("changes-since", func(s *server.Server, at job.Time) bool { return s.Updated >= at }),
+	"changes-before":    moved("changes-before", func(s *server.Server, at job.Time) bool { return s.Updated <= at }),
+	"created_at":        happened("created_at", func(s *server.Server) job.Time { return s.Created }),
+	"launched_at":       happened("launched_at", func(s *server.Server) job.Time { return s.Built }),
+	"terminated_at":     happened("terminated_at", func(s *server.Server) job.Time { return s.Deleted }),
+	"hostname":          matching("hostname", func(s *server.Server) string { return s.Instance }),
+	"ip":                reached("ip", 4),
+	"ip6":               reached("ip6", 6),
+	"locked":            whether("locked", func(s *server.Server) bool { return s.Lock != nil }),
+	"locked_by":         equal(lockedBy),
+	"config_drive":      whether("config_drive", func(*server.Server) bool { return false }),
+	"auto_disk_config":  whether("auto_disk_config", func(s *server.Server) bool { return diskConfig(s) == automatic }),
+	"progress":          equal(func(*server.Server) string { return "0" }),
+	"metadata":          withItems,
+}
+
+// filtersSince are the microversions that brought filters; before them they are not looked at, as in Nova.
+var filtersSince = map[string]int{"changes-before": withChangesBefore, "locked": withLockReason}
+
+// readTime reads a time as clients write it in queries.
+func readTime(key, text string) (job.Time, error) {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		if at, err = time.Parse("2006-01-02T15:04:05", text); err != nil {
+			return 0, fault.New(fault.Invalid, "Invalid time in %s: %s", key, fault.Clip(text, 100)).At(key)
+		}
+	}
+	return job.At(at), nil
+}
+
+// moved is a filter by a time.
+func moved(key string, holds func(*server.Server, job.Time) bool) func(*request, string) (func(*server.Server) bool, error) {
+	return func(_ *request, text string) (func(*server.Server) bool, error) {
+		at, err := readTime(key, text)
+		return func(s *server.Server) bool { return holds(s, at) }, err
+	}
+}
+
+// happened is a filter by when something was, to the second, as the API shows it; or, for an empty text, by that it was not yet.
+func happened(key string, of func(*server.Server) job.Time) func(*request, string) (func(*server.Server) bool, error) {
+	return func(_ *request, text string) (func(*server.Server) bool, error) {
+		if text == "" {
+			return func(s *server.Server) bool { return of(s) == 0 }, nil
+		}
+		at, err := readTime(key, text)
+		const second = 1e6
+		return func(s *server.Server) bool { return of(s) != 0 && of(s)/second == at/second }, err
+	}
+}
+
+// reached is a filter by the addresses of a version that servers have, with a regular expression for how these begin.
+func reached(key string, version int) func(*request, string) (func(*server.Server) bool, error) {
+	return func(r *request, text string) (func(*server.Server) bool, error) {
+		pattern, err := regexp.Compile("^(?:" + text + ")")
 		if err != nil {
-			if since, err = time.Parse("2006-01-02T15:04:05", text); err != nil {
-				return nil, fault.New(fault.Invalid, "Invalid time in changes-since: %s", fault.Clip(text, 100)).At("changes-since")
+			return nil, fault.New(fault.Invalid, "Invalid regular expression as %s: %s", key, fault.Clip(text, 100)).At(key)
+		}
+		inventory := r.api.cfg.Engine.Inventory()
+		return func(s *server.Server) bool {
+			return text == "" || slices.ContainsFunc(s.Addresses(inventory), func(a server.Address) bool {
+				return a.IP != "" && a.Version() == version && pattern.MatchString(a.IP)
+			})
+		}, nil
+	}
+}
+
+// whether is a filter by what is so of servers, or not.
+func whether(key string, is func(*server.Server) bool) func(*request, string) (func(*server.Server) bool, error) {
+	return func(_ *request, text string) (func(*server.Server) bool, error) {
+		want, known := truth(text)
+		if !known {
+			return nil, fault.New(fault.Invalid, "Invalid input for query parameters %s. Value: %s. It must be a boolean", key, fault.Clip(text, 100)).At(key)
+		}
+		return func(s *server.Server) bool { return is(s) == want }, nil
+	}
+}
+
+// withItems is a filter by items of metadata, which are written as JSON.
+func withItems(_ *request, text string) (func(*server.Server) bool, error) {
+	var items map[string]string
+	if err := intake.ReadOpen([]byte(text), &items); err != nil {
+		return nil, fault.New(fault.Invalid, "Invalid input for query parameters metadata. Value: %s. It must be an object of texts, as JSON", fault.Clip(text, 100)).At("metadata")
+	}
+	return func(s *server.Server) bool {
+		for key, value := range items {
+			if is, there := s.Metadata[key]; !there || is != value {
+				return false
 			}
 		}
-		return func(s *server.Server) bool { return s.Updated >= job.At(since) }, nil
-	},
+		return true
+	}, nil
+}
+
+// lockedBy is who locked a server, in Nova's words; empty if nobody did.
+func lockedBy(s *server.Server) string {
+	switch {
+	case s.Lock == nil:
+		return ""
+	case s.Lock.Operator:
+		return "admin"
+	}
+	return "owner"
 }
 
 // matching is a filter by something that servers have, with a regular expression.
@@ -93,9 +188,8 @@ func equal(of func(*server.Server) string) func(*request, string) (func(*server.
 
 // unheld are the filters of Nova by what servers do not have here: a list that took
 // no notice would show servers that were not asked for.
-var unheld = []string{"deleted", "soft_deleted", "ip", "ip6", "host", "hostname", "node", "locked", "config_drive", "reservation_id",
-	"kernel_id", "ramdisk_id", "block_device_mapping", "changes-before", "launched_at", "terminated_at", "created_at", "progress", "root_device_name",
-	"launch_index", "locked_by", "auto_disk_config", "services", "metadata", "system_metadata", "info_cache", "security_groups", "pci_devices"}
+var unheld = []string{"deleted", "soft_deleted", "host", "node", "reservation_id", "kernel_id", "ramdisk_id", "block_device_mapping", "root_device_name",
+	"launch_index", "services", "system_metadata", "info_cache", "security_groups", "pci_devices"}
 
 // filter reads which servers are wanted. Of a parameter that is there twice the
 // last counts; parameters that nobody knows are not looked at.
@@ -103,7 +197,7 @@ func (r *request) filter(q url.Values) (func(*server.Server) bool, error) {
 	var all []func(*server.Server) bool
 	for key, values := range q {
 		text := values[len(values)-1]
-		if read := filters[key]; read != nil {
+		if read := filters[key]; read != nil && (r.flavour != nova || r.since(filtersSince[key])) {
 			one, err := read(r, text)
 			if err != nil {
 				return nil, err
@@ -124,9 +218,25 @@ func (r *request) filter(q url.Values) (func(*server.Server) bool, error) {
 			}
 		}
 	}
+	if err := r.between(q); err != nil {
+		return nil, err
+	}
 	return func(s *server.Server) bool {
 		return !slices.ContainsFunc(all, func(holds func(*server.Server) bool) bool { return !holds(s) })
 	}, nil
+}
+
+// between refuses to look for changes since a time that is not before the other one. Both can be read.
+func (r *request) between(q url.Values) error {
+	since, before := q.Get("changes-since"), q.Get("changes-before")
+	if since == "" || before == "" || !r.since(withChangesBefore) {
+		return nil
+	}
+	from, _ := readTime("changes-since", since)
+	if until, _ := readTime("changes-before", before); from > until {
+		return fault.New(fault.Invalid, "The value of changes-since must be less than or equal to changes-before.").At("changes-since")
+	}
+	return nil
 }
 
 // ownOnly refuses to list the servers of all projects, which is asked for also by

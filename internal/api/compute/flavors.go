@@ -29,6 +29,12 @@ func (r *request) flavorBody(f flavor.Flavor, full bool) object {
 		out["ram"], out["disk"], out["vcpus"] = f.RAM, f.Disk, f.VCPUs
 		out["swap"], out["OS-FLV-EXT-DATA:ephemeral"], out["OS-FLV-DISABLED:disabled"] = "", 0, false
 		out["os-flavor-access:is_public"], out["rxtx_factor"] = !f.Private, 1.0
+		if r.since(withExtraSpecs) {
+			out["extra_specs"] = object{}
+		}
+		if r.since(strictly) {
+			out["swap"] = 0
+		}
 	}
 	return out
 }

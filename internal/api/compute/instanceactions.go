@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -65,10 +66,47 @@ func moment(t job.Time) any {
 	return time.UnixMicro(int64(t)).UTC().Format("2006-01-02T15:04:05.000000")
 }
 
-// brief is an act as lists show it.
-func (h *history) brief(a *server.Act) object {
-	return object{"action": actNames[a.Do], "instance_uuid": h.id, "request_id": requestOf(a), "project_id": h.project,
+// actBody is an act as lists show it.
+func (r *request) actBody(h *history, a *server.Act) object {
+	out := object{"action": actNames[a.Do], "instance_uuid": h.id, "request_id": requestOf(a), "project_id": h.project,
 		"user_id": cmp.Or(a.Asked.ID, h.user), "start_time": moment(a.Asked.Time), "message": orNull(a.Failed)}
+	if r.since(withActPages) {
+		out["updated_at"] = moment(changedAt(a))
+	}
+	return out
+}
+
+// changedAt is when something became known of an act last.
+func changedAt(a *server.Act) job.Time { return cmp.Or(a.Ended, a.Began, a.Asked.Time) }
+
+// wantedActs are those that a query asks for, behind its marker.
+func (r *request) wantedActs(all []server.Act, q url.Values) ([]server.Act, error) {
+	if err := r.between(q); err != nil {
+		return nil, err
+	}
+	if text := q.Get("changes-since"); text != "" {
+		since, err := readTime("changes-since", text)
+		if err != nil {
+			return nil, err
+		}
+		all = slices.DeleteFunc(all, func(a server.Act) bool { return changedAt(&a) < since })
+	}
+	if text := q.Get("changes-before"); text != "" && r.since(withChangesBefore) {
+		before, err := readTime("changes-before", text)
+		if err != nil {
+			return nil, err
+		}
+		all = slices.DeleteFunc(all, func(a server.Act) bool { return changedAt(&a) > before })
+	}
+	marker := q.Get("marker")
+	if marker == "" {
+		return all, nil
+	}
+	i := slices.IndexFunc(all, func(a server.Act) bool { return requestOf(&a) == marker })
+	if i < 0 {
+		return nil, noMarker(marker)
+	}
+	return all[i+1:], nil
 }
 
 func listActs(r *request) (result, error) {
@@ -76,11 +114,28 @@ func listActs(r *request) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	out := []any{}
-	for i := range h.acts {
-		out = append(out, h.brief(&h.acts[i]))
+	q := url.Values{} // before there were pages nothing was looked at
+	if r.since(withActPages) {
+		q = r.URL.Query()
 	}
-	return result{http.StatusOK, object{"instanceActions": out}}, nil
+	limit, err := pageOf(q)
+	if err != nil {
+		return result{}, err
+	}
+	acts, err := r.wantedActs(h.acts, q)
+	if err != nil {
+		return result{}, err
+	}
+	out, body := []any{}, object{}
+	for i := range acts[:min(limit, len(acts))] {
+		out = append(out, r.actBody(h, &acts[i]))
+	}
+	if 0 < limit && limit < len(acts) {
+		q.Set("marker", requestOf(&acts[limit-1]))
+		body["links"] = []any{object{"rel": "next", "href": r.base() + r.URL.EscapedPath() + "?" + q.Encode()}}
+	}
+	body["instanceActions"] = out
+	return result{http.StatusOK, body}, nil
 }
 
 func showAct(r *request) (result, error) {
@@ -93,13 +148,13 @@ func showAct(r *request) (result, error) {
 		return result{}, fault.New(fault.NotFound, "Action for request_id %s on instance %s not found", fault.Clip(r.path[1], 100), h.id)
 	}
 	a := &h.acts[i]
-	out := h.brief(a)
+	out := r.actBody(h, a)
 	if h.own && a.Ended == 0 {
 		out["message"] = orNull(r.waits(r.Context(), a))
 	}
 	admin := r.account.May(rights.Administer, rights.Of{}) == rights.Allowed
 	if admin || r.since(withEvents) {
-		out["events"] = eventsOf(a, admin)
+		out["events"] = r.eventsOf(a, admin)
 	}
 	return result{http.StatusOK, object{"instanceAction": out}}, nil
 }
@@ -114,7 +169,7 @@ func (r *request) waits(ctx context.Context, a *server.Act) string {
 
 // eventsOf are the steps of an act: the job by which its cluster carries it out, if it took one. Why one failed is for
 // administrators in Nova; here it is in the message of the act, too.
-func eventsOf(a *server.Act, admin bool) []any {
+func (r *request) eventsOf(a *server.Act, admin bool) []any {
 	if a.Job == 0 {
 		return []any{}
 	}
@@ -128,6 +183,12 @@ func eventsOf(a *server.Act, admin bool) []any {
 	}
 	if admin {
 		event["traceback"] = orNull(a.Failed)
+	}
+	if r.since(withHosts) {
+		event["hostId"] = "" // hosts are the operator's
+	}
+	if r.since(withDetails) {
+		event["details"] = orNull(a.Failed)
 	}
 	return []any{event}
 }

@@ -3,6 +3,7 @@ package compute
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/keypair"
@@ -92,6 +93,11 @@ func addKeyPair(r *request) (result, error) {
 		return result{}, fault.New(fault.Invalid, "Invalid input for field/attribute type. Value: %s. Key pairs are of ssh", fault.Clip(wish.Type, 40)).At("type")
 	case wish.User != "" && !r.since(withKeyUser):
 		return result{}, fault.New(fault.Invalid, "Invalid input: Additional properties are not allowed ('user_id' was unexpected)").At("user_id")
+	case wish.Public == nil && r.since(withoutKeyMaking):
+		return result{}, fault.New(fault.Invalid, "Invalid input for field/attribute keypair. 'public_key' is a required property").At("public_key").
+			WithHint("key pairs are made here up to microversion 2.91")
+	case strings.ContainsAny(wish.Name, "@.") && !r.since(withoutKeyMaking):
+		return result{}, fault.New(fault.Invalid, "Keypair data is invalid: Keypair name contains unsafe characters").At("name").WithHint("@ and . are taken from microversion 2.92 on")
 	case wish.Public != nil && *wish.Public == "":
 		return result{}, fault.New(fault.Invalid, "Keypair data is invalid: failed to generate fingerprint: the public key is empty").At("public_key")
 	}

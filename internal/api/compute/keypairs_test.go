@@ -22,7 +22,7 @@ func TestKeyPairs(t *testing.T) {
 		`{"keypair":{"name":"x","public_key":"mine"}}`: 400, `{"keypair":{"name":"x","type":"x509"}}`: 400, `{"keypair":{"name":"x","user_id":"other"}}`: 403, `{}`: 400,
 		`{"keypair":{"name":"x","more":1}}`: 400,
 	} {
-		r.explained(body, r.ask(http.MethodPost, nova+"/os-keypairs", body), status)
+		r.explained(body, r.ask(http.MethodPost, nova+"/os-keypairs", body, "X-Openstack-Nova-Api-Version", "2.91"), status)
 	}
 	list := r.ask(http.MethodGet, nova+"/os-keypairs", "")
 	if strings.Count(list.text, `"name"`) != 2 || strings.Contains(list.text, "PRIVATE") {

@@ -22,13 +22,14 @@ func (r *request) tooMany(err *fault.Error) error {
 	return refused{err, http.StatusForbidden}
 }
 
-// Which resources limits tell of, by microversion: what networks had until 2.36, in classes until 2.50; groups in classes from then on.
+// Which resources limits tell of, by microversion: what networks had until 2.36, in classes until 2.50; groups in classes from then on; injected files until 2.57.
 func (r *request) shownLimits(of quota.Limits, class bool) object {
 	nets := !r.since(withoutNetworks)
 	if class {
 		nets = !r.since(withClassGroups)
 	}
 	hidden := map[string]bool{"fixed_ips": !nets, "floating_ips": !nets, "security_groups": !nets, "security_group_rules": !nets,
+		"injected_files": r.since(withoutFiles), "injected_file_content_bytes": r.since(withoutFiles), "injected_file_path_bytes": r.since(withoutFiles),
 		"server_groups": class && !r.since(withClassGroups), "server_group_members": class && !r.since(withClassGroups)}
 	out := object{}
 	for name, limit := range of {

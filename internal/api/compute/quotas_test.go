@@ -44,8 +44,8 @@ func TestQuotasOfAProject(t *testing.T) {
 	r.create("web1")
 	own := nova + "/os-quota-sets/" + r.home.ID
 	for path, want := range map[string]string{
-		own:               `map[cores:-1 id:HOME injected_file_content_bytes:0 injected_file_path_bytes:0 injected_files:0 instances:-1 key_pairs:100 metadata_items:128 ram:-1 server_group_members:0 server_groups:0]`,
-		own + "/defaults": `map[cores:-1 id:HOME injected_file_content_bytes:0 injected_file_path_bytes:0 injected_files:0 instances:-1 key_pairs:100 metadata_items:128 ram:-1 server_group_members:0 server_groups:0]`,
+		own:               `map[cores:-1 id:HOME instances:-1 key_pairs:100 metadata_items:128 ram:-1 server_group_members:0 server_groups:0]`,
+		own + "/defaults": `map[cores:-1 id:HOME instances:-1 key_pairs:100 metadata_items:128 ram:-1 server_group_members:0 server_groups:0]`,
 	} {
 		if got := strings.ReplaceAll(fmt.Sprint(r.ask(http.MethodGet, path+"?user_id=x", "").set(r, "quota_set")), r.home.ID, "HOME"); got != want {
 			t.Errorf("%s: %s", path, got)
@@ -158,7 +158,7 @@ func TestQuotasAreHeld(t *testing.T) {
 	r.explained("metadata in Cyclades", r.ask(http.MethodPost, at(cyclades, s)+"/metadata", items), http.StatusBadRequest)
 	r.explained("metadata of a new one", r.ask(http.MethodPost, nova+"/servers", r.creationOf(map[string]any{"metadata": map[string]string{"a": "1", "b": "2", "c": "3"}})), http.StatusForbidden)
 	for i, status := range []int{http.StatusCreated, http.StatusForbidden} {
-		if a := r.ask(http.MethodPost, nova+"/os-keypairs", fmt.Sprintf(`{"keypair":{"name":"k%d"}}`, i)); a.status != status {
+		if a := r.ask(http.MethodPost, nova+"/os-keypairs", fmt.Sprintf(`{"keypair":{"name":"k%d","public_key":"%s"}}`, i, publicKey)); a.status != status {
 			t.Errorf("key pair %d: %d %s", i, a.status, a.text)
 		}
 	}

@@ -71,6 +71,7 @@ var routes = []route{
 	{"POST", []string{"servers", "{}", "remote-consoles"}, rights.Change, openRemoteConsole, novas},
 	{"GET", []string{"servers", "{}", "os-instance-actions"}, rights.Look, listActs, novas},
 	{"GET", []string{"servers", "{}", "os-instance-actions", "{}"}, rights.Look, showAct, novas},
+	{"GET", []string{"servers", "{}", "topology"}, rights.Look, showTopology, novas},
 	{"GET", []string{"servers", "{}", "metadata"}, rights.Look, showMetadata, both},
 	{"POST", []string{"servers", "{}", "metadata"}, rights.Change, addMetadata, both},
 	{"PUT", []string{"servers", "{}", "metadata"}, rights.Change, replaceMetadata, both},

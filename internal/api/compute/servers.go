@@ -103,6 +103,9 @@ func (r *request) full(s *server.Server) object {
 		// Nova writes this time without a zone, and clients read it so.
 		out["OS-SRV-USG:launched_at"] = time.UnixMicro(int64(s.Built)).UTC().Format("2006-01-02T15:04:05.000000")
 	}
+	if s.Deleted != 0 {
+		out["OS-SRV-USG:terminated_at"] = moment(s.Deleted)
+	}
 	if r.flavour == cyclades || status == server.Active || status == server.Build { // Nova tells of progress in no other status
 		out["progress"] = 0
 	}
@@ -113,6 +116,18 @@ func (r *request) full(s *server.Server) object {
 	return out
 }
 
+// serverKeys are what microversions have added since, each a key more.
+var serverKeys = []struct {
+	since int
+	key   string
+	of    func(*server.Server) any
+}{
+	{withCertificates, "trusted_image_certificates", func(*server.Server) any { return nil }}, // images have no signatures
+	{withLockReason, "locked_reason", lockReason},
+	{withHostname, "OS-EXT-SRV-ATTR:hostname", func(s *server.Server) any { return s.Instance }},
+	{withPinnedZone, "pinned_availability_zone", func(s *server.Server) any { return cmp.Or(s.Backend, anyZone) }}, // servers never leave theirs
+}
+
 // byVersion adds what not all versions show.
 func (r *request) byVersion(s *server.Server, out object) {
 	if r.flavour == cyclades || r.since(withTags) {
@@ -121,8 +136,10 @@ func (r *request) byVersion(s *server.Server, out object) {
 	if r.since(withLock) {
 		out["locked"] = s.Lock != nil
 	}
-	if r.since(withLockReason) {
-		out["locked_reason"] = lockReason(s)
+	for _, more := range serverKeys {
+		if r.since(more.since) {
+			out[more.key] = more.of(s)
+		}
 	}
 	if r.since(withDescription) {
 		out["description"] = nil
@@ -151,7 +168,27 @@ func showServer(r *request) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	return result{http.StatusOK, object{"server": r.full(s)}}, nil
+	return result{http.StatusOK, object{"server": r.single(s)}}, nil
+}
+
+// single is all that is shown of a server where one is asked for, and no list.
+func (r *request) single(s *server.Server) object {
+	out := r.full(s)
+	if r.since(withGroups) {
+		out["server_groups"] = []any{} // there are none
+	}
+	return out
+}
+
+// showTopology shows how the processors of a machine are laid out: as its node has it, which tells users nothing.
+func showTopology(r *request) (result, error) {
+	if !r.since(withTopology) {
+		return result{}, errNoRoute
+	}
+	if _, err := r.server(); err != nil {
+		return result{}, err
+	}
+	return result{http.StatusOK, object{"nodes": []any{}, "pagesize_kb": nil}}, nil
 }
 
 // maxPage is how many servers one answer lists.
@@ -284,12 +321,14 @@ func renameServer(r *request) (result, error) {
 	if r.flavour == cyclades {
 		return result{status: http.StatusNoContent}, nil
 	}
-	out := r.full(s)
-	maps.DeleteFunc(out, func(key string, _ any) bool { return !inChange(key) })
+	out := r.single(s)
+	if !r.since(strictly) {
+		maps.DeleteFunc(out, func(key string, _ any) bool { return !inChange(key) })
+	}
 	return result{http.StatusOK, object{"server": out}}, nil
 }
 
-// inChange reports whether an answer to a change of a server has a key: fewer than
+// inChange reports whether an answer to a change of a server has a key before 2.75: fewer than
 // that which shows it, and clients that check answers take no other.
 func inChange(key string) bool {
 	for _, extension := range []string{"OS-EXT-", "OS-SRV-USG:", "os-extended-volumes:"} {

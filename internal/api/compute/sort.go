@@ -28,8 +28,12 @@ var orders = map[string]order{
 	"task_state": by(taskState), "access_ip_v4": by(func(s *server.Server) string { return s.Told.IPv4 }), "access_ip_v6": by(func(s *server.Server) string { return s.Told.IPv6 }),
 	"instance_type_id": by(func(s *server.Server) string { return s.Flavor.ID }), "image_ref": by(func(s *server.Server) string { return s.Image.ID }),
 	"user_id": by(func(s *server.Server) string { return s.User }), "project_id": by(func(s *server.Server) string { return s.Project }),
-	"availability_zone": by(func(s *server.Server) string { return s.Backend }),
+	"availability_zone": by(func(s *server.Server) string { return s.Backend }), "hostname": by(func(s *server.Server) string { return s.Instance }),
+	"key_name": by(func(s *server.Server) string { return s.KeyName() }), "locked_by": by(lockedBy), "locked": by(locked),
 }
+
+// ordersSince are the microversions that brought orders.
+var ordersSince = map[string]int{"locked": withLockReason}
 
 // sorted returns the servers of the project in the order that a query asks for:
 // the newest first if it asks for none. The n-th sort_dir is that of the n-th
@@ -59,7 +63,7 @@ func (r *request) sorted(q url.Values) (iter.Seq[*server.Server], error) {
 		}
 		level, known := orders[key]
 		switch {
-		case !known:
+		case !known, !r.since(ordersSince[key]) && ordersSince[key] != 0:
 			return nil, fault.New(fault.Invalid, "Invalid input for query parameters sort_key. Value: %s", fault.Clip(key, 100)).At("sort_key")
 		case strings.EqualFold(dir, "asc"):
 			levels = append(levels, level)
@@ -77,4 +81,12 @@ func (r *request) sorted(q url.Values) (iter.Seq[*server.Server], error) {
 		}
 		return 0
 	})), nil
+}
+
+// locked is 1 for a server that is locked, and 0 for another one.
+func locked(s *server.Server) int {
+	if s.Lock == nil {
+		return 0
+	}
+	return 1
 }

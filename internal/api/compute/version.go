@@ -9,35 +9,52 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 )
 
-// The microversions that are served: 2.1 to 2.55.
+// The microversions that are served: 2.1 to 2.96. Those that are not named below change nothing here: what they bring is refused (compat/compute.md).
 const (
 	minMinor = 1
-	maxMinor = 55
+	maxMinor = 96
 )
 
-// Newest is the newest microversion.
-const Newest = "2.55"
+// Newest is the newest microversion, and Suggested one that has most of what there is here, and that clients of the last years know: those refuse to ask
+// for one that they do not.
+const (
+	Newest    = "2.96"
+	Suggested = "2.73"
+)
 
 // The microversions that change something here.
 const (
-	withKeyType      = 2
-	withConsoles     = 6
-	withLock         = 9
-	withKeyUser      = 10
-	withDescription  = 19
-	withPast         = 21
-	withTags         = 26
-	withoutImages    = 36
-	withoutNetworks  = 36
-	withNetworks     = 37
-	withStatusCheck  = 38
-	withoutImageMeta = 39
-	withFlavor       = 47
-	withClassGroups  = 50
-	withEvents       = 51
-	withCreateTags   = 52
-	withFlavorText   = 55
-	withLockReason   = 73
+	withKeyType       = 2
+	withConsoles      = 6
+	withLock          = 9
+	withKeyUser       = 10
+	withDescription   = 19
+	withPast          = 21
+	withTags          = 26
+	withoutImages     = 36
+	withoutNetworks   = 36
+	withNetworks      = 37
+	withStatusCheck   = 38
+	withoutImageMeta  = 39
+	withFlavor        = 47
+	withClassGroups   = 50
+	withEvents        = 51
+	withCreateTags    = 52
+	withFlavorText    = 55
+	withoutFiles      = 57
+	withActPages      = 58
+	withExtraSpecs    = 61
+	withHosts         = 62
+	withCertificates  = 63
+	withChangesBefore = 66
+	withGroups        = 71
+	withLockReason    = 73
+	strictly          = 75
+	withTopology      = 78
+	withDetails       = 84
+	withHostname      = 90
+	withoutKeyMaking  = 92
+	withPinnedZone    = 96
 )
 
 var versionSyntax = regexp.MustCompile(`^([1-9]\d{0,4})\.([1-9]\d{0,4}|0)$`)

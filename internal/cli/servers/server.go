@@ -35,8 +35,9 @@ func Command(sh *shell.Shell) *cobra.Command {
 	c.Long = serverHelp
 	c.AddCommand(shell.Heeds(AsUser, serverList(sh), serverShow(sh), serverCreate(sh),
 		serverAct(sh, "start", "Start servers", "os-start", nil, "ACTIVE"), serverAct(sh, "stop", "Stop servers", "os-stop", nil, "SHUTOFF"),
-		serverLock(sh, "lock", "Keep servers from being changed, until they are unlocked"), serverLock(sh, "unlock", "Take the locks of servers away"),
+		serverUnlock(sh),
 		serverReboot(sh), serverDelete(sh), serverLog(sh), serverTagCommand(sh))...)
+	c.AddCommand(shell.Heeding(append([]string{"reason"}, AsUser...), serverLock(sh)))
 	words, options := completions(sh)
 	shell.CompleteWords(c, words)
 	completeOptions(c, options)
@@ -103,13 +104,21 @@ func showServer(ctx context.Context, sh *shell.Shell, cloud *openstack.Client, s
 			t.Add("Being done:", *s.Task)
 		}
 		if s.Locked {
-			t.Add("Locked:", "yes")
+			t.Add("Locked:", lockOf(s))
 		}
 		if s.Fault != nil {
 			t.Add("Fault:", s.Fault.Message)
 		}
 		return sh.Printf("%s", t)
 	})
+}
+
+// lockOf tells of the lock of a server, with its reason if there is one.
+func lockOf(s *openstack.Server) string {
+	if s.LockReason != nil {
+		return "yes: " + *s.LockReason
+	}
+	return "yes"
 }
 
 // withName is a name with the id that it stands for; the id alone where there is none.
@@ -306,14 +315,26 @@ func actOn(ctx context.Context, sh *shell.Shell, keys []string, action string, a
 	})
 }
 
-// serverLock is a command that locks servers, or takes their locks away.
-func serverLock(sh *shell.Shell, verb, short string) *cobra.Command {
-	cmd := &cobra.Command{Use: verb + " SERVER...", Short: short, Args: shell.AtLeast(1), RunE: func(cmd *cobra.Command, args []string) error {
-		return actOn(cmd.Context(), sh, args, verb, nil, "", false)
-	}}
-	cmd.Long = `A locked server is neither started, stopped, rebooted nor deleted, and keeps its
+const lockHelp = `A locked server is neither started, stopped, rebooted nor deleted, and keeps its
 metadata. Who may change it may take the lock away, but for an operator's.`
-	return cmd
+
+// serverLock is a command that locks servers.
+func serverLock(sh *shell.Shell) *cobra.Command {
+	return &cobra.Command{Use: "lock SERVER...", Short: "Keep servers from being changed, until they are unlocked", Long: lockHelp, Args: shell.AtLeast(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var why any
+			if sh.Flags.Reason != "" {
+				why = map[string]string{"locked_reason": sh.Flags.Reason}
+			}
+			return actOn(cmd.Context(), sh, args, "lock", why, "", false)
+		}}
+}
+
+// serverUnlock is a command that takes locks of servers away.
+func serverUnlock(sh *shell.Shell) *cobra.Command {
+	return &cobra.Command{Use: "unlock SERVER...", Short: "Take the locks of servers away", Long: lockHelp, Args: shell.AtLeast(1), RunE: func(cmd *cobra.Command, args []string) error {
+		return actOn(cmd.Context(), sh, args, "unlock", nil, "", false)
+	}}
 }
 
 func serverReboot(sh *shell.Shell) *cobra.Command {
