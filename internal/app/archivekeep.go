@@ -10,11 +10,16 @@ import (
 	"github.com/drover-project/drover/internal/queue"
 )
 
-// Keep says what stays in the archive: jobs that ended within a time, and so many of the newest. The zero value has all stay.
+// Keep says what stays in the archive: jobs that ended within a time, and so many of the newest; and events of a time. The zero value has all jobs
+// stay, and as many events as there are bounds for.
 type Keep struct {
-	For  time.Duration
-	Jobs int
+	For    time.Duration
+	Jobs   int
+	Events time.Duration
 }
+
+// ofJobs tells whether anything is said of jobs.
+func (k Keep) ofJobs() bool { return k.For > 0 || k.Jobs > 0 }
 
 // from is what that means at a moment.
 func (k Keep) from(now time.Time) queue.Retention {
@@ -26,13 +31,13 @@ func (k Keep) from(now time.Time) queue.Retention {
 }
 
 // ageUnits are those of ages, beside Go's.
-var ageUnits = map[byte]time.Duration{'d': 24 * time.Hour, 'w': 7 * 24 * time.Hour}
+var ageUnits = map[byte]time.Duration{'d': 24 * time.Hour, 'w': 7 * 24 * time.Hour, 'y': 365 * 24 * time.Hour}
 
 // parseKeep reads the setting archive-keep. A number alone is refused: it would keep 90 jobs where somebody means 90 days.
 func parseKeep(text string) (k Keep, err error) {
 	wrong := func(why string) error {
 		return fault.New(fault.Invalid, "archive-keep: %s in %q", why, text).At("archive-keep").
-			WithHint(`an age such as "90d", a number of jobs such as "100000 jobs", or both: "90d, 100000 jobs"`)
+			WithHint(`an age such as "90d", a number of jobs such as "100000 jobs", an age of events such as "events 2y", or several: "90d, 100000 jobs, events 1y"`)
 	}
 	if strings.TrimSpace(text) == "" {
 		return k, nil
@@ -47,20 +52,28 @@ func parseKeep(text string) (k Keep, err error) {
 			k.Jobs = int(n)
 			continue
 		}
-		age, ok := parseAge(word)
-		if !ok || age <= 0 || k.For > 0 {
-			return Keep{}, wrong("there is no one age")
+		into, what := &k.For, ""
+		if of, events := strings.CutPrefix(word, "events "); events {
+			into, what, word = &k.Events, " of events", strings.TrimSpace(of)
 		}
-		k.For = age
+		age, ok := parseAge(word)
+		if !ok || age <= 0 || *into > 0 {
+			return Keep{}, wrong("there is no one age" + what)
+		}
+		*into = age
 	}
 	return k, nil
 }
 
-// parseAge reads an age: a number of days or weeks, or what Go takes for a time.
+// longestAge is more than anybody keeps anything, and less than a time can be.
+const longestAge = 200 * 365 * 24 * time.Hour
+
+// parseAge reads an age: a number of days, weeks or years, or what Go takes for a time.
 func parseAge(word string) (time.Duration, bool) {
 	if n := len(word); n > 0 && ageUnits[word[n-1]] > 0 {
 		count, err := strconv.ParseInt(word[:n-1], 10, 16)
-		return time.Duration(count) * ageUnits[word[n-1]], err == nil
+		unit := ageUnits[word[n-1]]
+		return time.Duration(count) * unit, err == nil && count < int64(longestAge/unit)
 	}
 	age, err := time.ParseDuration(word)
 	return age, err == nil

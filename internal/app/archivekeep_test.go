@@ -16,13 +16,14 @@ func TestWhatTheArchiveKeeps(t *testing.T) {
 	const day = 24 * time.Hour
 	for text, want := range map[string]Keep{
 		"": {}, " ": {}, "90d": {For: 90 * day}, "2w": {For: 14 * day}, "36h30m": {For: 36*time.Hour + 30*time.Minute},
-		"100000 jobs": {Jobs: 100000}, "90d, 100000 jobs": {90 * day, 100000}, "5 jobs,1w": {7 * day, 5},
+		"100000 jobs": {Jobs: 100000}, "90d, 100000 jobs": {For: 90 * day, Jobs: 100000}, "5 jobs,1w": {For: 7 * day, Jobs: 5},
+		"events 2y": {Events: 730 * day}, "events  30d , 90d": {For: 90 * day, Events: 30 * day},
 	} {
 		if got, err := parseKeep(text); got != want || err != nil {
 			t.Errorf("%q is %+v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"90", "0d", "-1d", "0 jobs", "-5 jobs", "d", "90d,", "90d, 80d", "5 jobs, 6 jobs", "many jobs", "99999d", "1.5d", "9999999999 jobs"} {
+	for _, text := range []string{"90", "0d", "-1d", "0 jobs", "-5 jobs", "d", "90d,", "90d, 80d", "5 jobs, 6 jobs", "many jobs", "99999d", "1.5d", "9999999999 jobs", "events", "events 5", "events 1d, events 2d", "900y"} {
 		if got, err := parseKeep(text); err == nil || got != (Keep{}) {
 			t.Errorf("%q is taken as %+v", text, got)
 		}
@@ -67,6 +68,38 @@ func TestTheArchiveIsPrunedByItself(t *testing.T) {
 			}
 			if len(asked) != 2 || at[0] != pruneEvery || asked[1] != (queue.Retention{Before: job.At(begun.Add(2*pruneEvery - time.Minute)), Keep: 7}) {
 				t.Errorf("after %v %+v was pruned", at, asked)
+			}
+		})
+	}
+}
+
+// Old events go every quarter of an hour; where no age is said, those beyond the bound.
+func TestEventsArePrunedByThemselves(t *testing.T) {
+	for _, keep := range []Keep{{}, {Events: time.Minute}} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			var asked []time.Time
+			begun := time.Now()
+			over := make(chan error)
+			go func() {
+				over <- keepEvents(ctx, keep, slog.New(slog.DiscardHandler), func(_ context.Context, before time.Time, _ time.Duration, by *queue.By) (queue.EventPruning, error) {
+					if asked = append(asked, before); by != nil {
+						t.Errorf("it leaves an event of %+v", by)
+					}
+					return queue.EventPruning{}, nil
+				})
+			}()
+			time.Sleep(20 * time.Minute)
+			stop()
+			if err := <-over; err != nil {
+				t.Error(err)
+			}
+			want := time.Time{}
+			if keep.Events > 0 {
+				want = begun.Add(pruneEvery - time.Minute)
+			}
+			if len(asked) != 1 || !asked[0].Equal(want) {
+				t.Errorf("%v were pruned, want %v", asked, want)
 			}
 		})
 	}

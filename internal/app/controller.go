@@ -215,7 +215,7 @@ func (c *controller) openEngines(ctx context.Context, o Options) (err error) {
 	executors["OP_NODE_TOKEN"] = exec.NodeToken(c.joinAccess)
 	c.queue, err = queue.Open(ctx, queue.Config{
 		Store: c.store, Epoch: c.lease.Epoch, Life: c.life, Format: c.format.Format, Inventory: c.keeper, Picture: c.picture, Executors: executors, Nodes: c.nodes(),
-		Now: time.Now, NewUUID: c.newUUID, Log: log, Grace: o.StopGrace, Told: c.told(), LeftBehind: c.leftBehind,
+		Now: time.Now, NewUUID: c.newUUID, Log: log, Grace: o.StopGrace, Told: c.told(), EventsByAge: o.ArchiveKeep.Events > 0, LeftBehind: c.leftBehind,
 	})
 	if err != nil {
 		return err

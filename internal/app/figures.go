@@ -134,6 +134,8 @@ var (
 	clockDesc      = metrics.NewGauge("drover_clock_ahead_seconds")
 	archiveDesc    = metrics.NewGauge("drover_archive_jobs")
 	archiveOldDesc = metrics.NewGauge("drover_archive_oldest_seconds")
+	notedDesc      = metrics.NewGauge("drover_noted_events")
+	notedOldDesc   = metrics.NewGauge("drover_noted_events_oldest_seconds")
 	tagsDesc       = metrics.NewGauge("drover_server_tags_pending")
 	tagsOldDesc    = metrics.NewGauge("drover_server_tags_pending_oldest_seconds")
 	buildDesc      = metrics.NewGauge("drover_build_info")
@@ -143,7 +145,7 @@ var (
 func (*gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{jobsDesc, waitingDesc, waitingOldDesc, runningOldDesc, drainedDesc, heldDesc, heldOldDesc, slotsDesc, slotsUsedDesc, locksDesc,
 		revisionDesc, lagDesc, failingDesc, storeSizeDesc, diskFreeDesc, diskSizeDesc, backupAgeDesc, eventsDesc, nodesDesc, nodesAheadDesc, leaderDesc, memberOutDesc, epochDesc, certDesc, peerCertDesc,
-		accountsDesc, clustersDesc, clockDesc, archiveDesc, archiveOldDesc, tagsDesc, tagsOldDesc, buildDesc, openDesc, placesDesc, refusedDesc} {
+		accountsDesc, clustersDesc, clockDesc, archiveDesc, archiveOldDesc, notedDesc, notedOldDesc, tagsDesc, tagsOldDesc, buildDesc, openDesc, placesDesc, refusedDesc} {
 		out <- d
 	}
 }
@@ -289,7 +291,7 @@ func (c *controller) collectQueue(tell teller, shown *state.State, now time.Time
 	tell(locksDesc, float64(locks))
 }
 
-// collectArchive tells how many jobs the archive has, and how old they are, unless the store does not say it.
+// collectArchive tells how many jobs the archive has, how many events there are, and how old they are, unless the store does not say it.
 func (c *controller) collectArchive(tell teller, now time.Time) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
@@ -303,6 +305,16 @@ func (c *controller) collectArchive(tell teller, now time.Time) {
 		oldest = max(0, now.Sub(time.UnixMicro(int64(span.Ended))).Seconds())
 	}
 	tell(archiveOldDesc, oldest)
+	events, first, err := c.queue.EventSpan(ctx)
+	if err != nil {
+		return
+	}
+	tell(notedDesc, float64(events))
+	oldest = 0
+	if !first.IsZero() {
+		oldest = max(0, now.Sub(first).Seconds())
+	}
+	tell(notedOldDesc, oldest)
 }
 
 // collectAround tells how nodes, clusters of servers and the broker are.

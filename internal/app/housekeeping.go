@@ -38,9 +38,9 @@ const (
 	pruneLimit = 5 * time.Minute
 )
 
-// keepWithin removes what the archive need not keep, until ctx ends.
+// keepWithin removes the jobs that the archive need not keep, until ctx ends.
 func keepWithin(ctx context.Context, keep Keep, log *slog.Logger, prune func(context.Context, queue.Retention, time.Duration, queue.By) (queue.Pruning, error)) error {
-	if keep == (Keep{}) {
+	if !keep.ofJobs() {
 		return nil
 	}
 	return regularly(ctx, pruneEvery, func() error {
@@ -50,6 +50,24 @@ func keepWithin(ctx context.Context, keep Keep, log *slog.Logger, prune func(con
 			log.Warn("the archive could not be pruned", "error", err)
 		case p.Jobs > 0:
 			log.Info("jobs of the archive were removed", "jobs", p.Jobs, "ended_from", time.UnixMicro(int64(p.First)), "ended_until", time.UnixMicro(int64(p.Last)), "bytes", p.Bytes)
+		}
+		return nil
+	})
+}
+
+// keepEvents removes events that are older than they need be, until ctx ends.
+func keepEvents(ctx context.Context, keep Keep, log *slog.Logger, prune func(context.Context, time.Time, time.Duration, *queue.By) (queue.EventPruning, error)) error {
+	return regularly(ctx, pruneEvery, func() error {
+		var before time.Time
+		if keep.Events > 0 {
+			before = time.Now().Add(-keep.Events)
+		}
+		p, err := prune(ctx, before, pruneLimit, nil)
+		switch {
+		case err != nil && ctx.Err() == nil && !fault.Is(err, fault.Busy):
+			log.Warn("old events could not be removed", "error", err)
+		case p.Events > 0:
+			log.Info("old events were removed", "events", p.Events, "from", p.First.UTC(), "until", p.Last.UTC(), "bytes", p.Bytes)
 		}
 		return nil
 	})

@@ -33,6 +33,7 @@ const (
 	JobPriority       Verb = "job.change-priority"
 	JobArchive        Verb = "job.archive"
 	ArchivePrune      Verb = "archive.prune"
+	EventPrune        Verb = "event.prune"
 	QueueDrain        Verb = "queue.drain"
 	QueueUndrain      Verb = "queue.undrain"
 	WatcherPause      Verb = "watcher.pause"
@@ -76,7 +77,7 @@ func Verbs() map[Verb]string {
 		FilterModify: "parts of a filter rule were changed", FilterDelete: "a filter rule was removed",
 		FilterExpire: "a filter rule ended because its time was over",
 		JobCancel:    "a job was asked to end", JobKill: "the running opcode of a job was asked to end",
-		JobPriority: "the urgency of a job was changed", JobArchive: "jobs were moved into the archive", ArchivePrune: "jobs of the archive were removed",
+		JobPriority: "the urgency of a job was changed", JobArchive: "jobs were moved into the archive", ArchivePrune: "jobs of the archive were removed", EventPrune: "old events were removed",
 		QueueDrain: "the queue was told to take no new jobs", QueueUndrain: "the queue takes jobs again",
 		WatcherPause: "watchers were told to do nothing for a time", WatcherGoOn: "watchers may go on",
 		ServerMatch: "an operator said which instance a server is", ServerLock: "an operator kept a user from having something done to a server",

@@ -94,7 +94,7 @@ var asking = []shell.Verb{
 	{Path: "cluster forget-controller", Does: shell.Destroys, Question: "Forget the controller %s?", Example: "cluster forget-controller c3"},
 	{Path: "group remove", Does: shell.Destroys, Question: "Remove the node group %s?", Example: "group remove spare"},
 	{Path: "group evacuate", Does: shell.Disturbs, Question: "Move all instances out of %s?", Example: "group evacuate default"},
-	{Path: "archive prune", Does: shell.Destroys, Question: "Remove for good %s?", When: "jobs would go", Example: "archive prune --older-than 0s"},
+	{Path: "archive prune", Does: shell.Destroys, Question: "Remove for good %s?", When: "jobs or events would go", Example: "archive prune --older-than 0s"},
 	{Path: "image remove", Does: shell.Destroys, Question: "Remove the image %s?", Example: "image remove debian12"},
 	{Path: "network remove", Does: shell.Destroys, Question: "Remove the network %s?", Example: "network remove lab"},
 	{Path: "backup export", Does: shell.Destroys, When: "the instance is removed", Question: "Remove %s with all data after the export?",

@@ -53,8 +53,8 @@ var panels = []Panel{
 	{"Store", "Behind", "short", []Query{{"drover_feed_lag_revisions", "{{instance}} {{reader}}", "neither controllers that stand by nor a broker follow the store"}}},
 	{"Store", "Size", "bytes", []Query{{"drover_store_size_bytes", "{{instance}}", ""}}},
 	{"Store", "Free on the disk", "bytes", []Query{{"drover_disk_free_bytes", "{{instance}}", ""}, {"drover_disk_size_bytes", "{{instance}}: of", ""}}},
-	{"Store", "Archive", "short", []Query{{"max(drover_archive_jobs)", "jobs", ""}}},
-	{"Store", "Oldest job of the archive", "s", []Query{{"max(drover_archive_oldest_seconds)", "ended before", ""}}},
+	{"Store", "Archive", "short", []Query{{"max(drover_archive_jobs)", "jobs", ""}, {"max(drover_noted_events)", "events", ""}}},
+	{"Store", "Oldest job of the archive, and event", "s", []Query{{"max(drover_archive_oldest_seconds)", "job, ended before", ""}, {"max(drover_noted_events_oldest_seconds)", "event, was before", ""}}},
 	{"Store", "Newest backup", "s", []Query{{"min(drover_backup_age_seconds)", "made before", ""}}},
 	{"Requests", "Requests, a second", "reqps", []Query{
 		{"sum by (api) (rate(drover_requests_total[$__rate_interval]))", "{{api}}", ""},

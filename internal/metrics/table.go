@@ -104,6 +104,16 @@ var table = []Figure{
 		Advice: "With an age in `archive-keep`: much more than that means that jobs are not removed; the log says why.",
 	},
 	{
+		Name: "drover_noted_events", Kind: Gauge, Unit: "events",
+		Help:   "About how many events are kept of what was done that is no job (`drover query event`): as many as there are numbers from the oldest to the newest.",
+		Advice: "A few hundred bytes of the store each; at most 100,000, unless `archive-keep` has an age for them ([operations.md](operations.md#keeping)).",
+	},
+	{
+		Name: "drover_noted_events_oldest_seconds", Kind: Gauge, Unit: "seconds",
+		Help:   "How long ago the oldest of them was; 0 where there is none.",
+		Advice: "With an age of events in `archive-keep`: much more than that means that they are not removed; the log says why.",
+	},
+	{
 		Name: "drover_store_transactions_total", Kind: Counter, Unit: "transactions", Labels: []string{"outcome"},
 		Help:   "Transactions handed to the store, by outcome: committed, refused on their own account, or failed.",
 		Advice: "Any that `failed`: `/readyz` and the log say what is wrong with the store. `refused` is ordinary.",

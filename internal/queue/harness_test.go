@@ -38,6 +38,8 @@ type rig struct {
 	// storePatience is how long the queue bears a store that fails; half a minute
 	// if it is not set.
 	storePatience time.Duration
+	// eventsByAge is the queue's.
+	eventsByAge bool
 	// beforeLocks is called when it is asked which locks OP_INSTANCE_SHUTDOWN needs, under the queue's mutex, if it is set.
 	beforeLocks func()
 	// beforeLook is called before OP_INSTANCE_REBOOT looks for its instance.
@@ -86,7 +88,7 @@ func (r *rig) open() {
 		Executors: func(*controller.Controller) exec.Catalogue { return r.catalogue() },
 		Reach:     func(string) (exec.Node, error) { return nil, fault.New(fault.Unavailable, "no nodes here") },
 		Log:       slog.New(slog.NewTextHandler(r.t.Output(), nil)), Patience: r.storePatience, Grace: r.grace,
-		Told:   r.told,
+		Told: r.told, EventsByAge: r.eventsByAge,
 		Format: func() int { return max(r.format, format.First) },
 	})
 	r.store, r.keeper, r.shown, r.q = r.core.Store, r.core.Keeper, r.core.Picture, r.core.Queue

@@ -78,6 +78,8 @@ type Config struct {
 	// Told is the revision of the store up to which others were told how jobs ended; nil where nobody is. What went into the archive
 	// later is not pruned.
 	Told func() store.Revision
+	// EventsByAge says that events go by their age alone (PruneEvents), however many there are.
+	EventsByAge bool
 	// LeftBehind is told what of a job could not be taken back, and why; nil for nobody.
 	LeftBehind func(id job.ID, what string, err error)
 	// Grace is how long opcodes that run may go on when the queue closes; zero

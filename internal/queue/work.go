@@ -152,7 +152,7 @@ func (q *Queue) flush(w *work) {
 	if w.pruned != nil {
 		tx.Put, tx.Delete = append(tx.Put, w.pruned.kept...), append(tx.Delete, w.pruned.gone...)
 	}
-	putEvents(&tx, w.events)
+	q.putEvents(&tx, w.events)
 	q.unsettled[w] = true
 	q.outcomes.expect()
 	q.writes.Add(1)

@@ -193,6 +193,36 @@ func pruneArchive(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	return answerOf(p), err
 }
 
+// prunedEvents is what the answer to PruneEvents says.
+type prunedEvents struct {
+	Events int        `json:"events"`
+	First  *time.Time `json:"first"`
+	Last   *time.Time `json:"last"`
+	Bytes  int64      `json:"bytes"`
+	More   bool       `json:"more"`
+}
+
+func pruneEvents(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	before, limit, by, dry := a.number(0), a.number(1), a.as(2), a.optionalBool(3)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	until := time.Unix(0, 0).Add(job.Seconds(before))
+	var p queue.EventPruning
+	var err error
+	if dry {
+		p, err = d.Queue.PrunableEvents(ctx, until)
+	} else {
+		p, err = d.Queue.PruneEvents(ctx, until, min(job.Seconds(limit), luxiwire.MaxWait), &by)
+	}
+	out := prunedEvents{Events: p.Events, Bytes: p.Bytes, More: p.More}
+	if p.Events > 0 {
+		first, last := p.First.UTC(), p.Last.UTC()
+		out.First, out.Last = &first, &last
+	}
+	return out, err
+}
+
 func answerOf(p queue.Pruning) prunedJobs {
 	out := prunedJobs{Jobs: p.Jobs, Bytes: p.Bytes, Spared: p.Spared, More: p.More}
 	if p.Jobs > 0 {

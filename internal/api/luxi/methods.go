@@ -121,6 +121,7 @@ var jobMethods = []method{
 	{"ChangeJobPriority", 2, 3, changes, changeJobPriority},   // id, priority
 	{"ArchiveJob", 1, 2, changes, archiveJob},                 // id
 	{"AutoArchiveJobs", 2, 3, changes, autoArchiveJobs},       // age and timeout in seconds
+	{"PruneEvents", 2, 4, changes, pruneEvents},               // before, in seconds since the epoch, timeout in seconds, [reason trail], [whether to change nothing]
 	{"PruneArchive", 3, 5, changes, pruneArchive},             // end before, in seconds since the epoch, or null, newest to keep or null, timeout in seconds, [reason trail], [whether to change nothing]
 	{"PickupJob", 1, 1, changes, pickupJob},                   // id
 	{"SetDrainFlag", 1, 2, changes, setDrainFlag},             // on or off

@@ -1,9 +1,9 @@
 package jobs
 
 import (
-	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,13 +46,7 @@ func (p *pruning) what() string {
 	if p.Jobs == 0 {
 		return "no job"
 	}
-	const form = "2006-01-02 15:04"
-	from, until := p.FirstEnded.Local().Format(form), p.LastEnded.Local().Format(form)
-	when := "from " + from + " to " + until
-	if from == until {
-		when = "at " + from
-	}
-	return fmt.Sprintf("%s of the archive that ended %s, about %s", shell.Counted(p.Jobs, "job"), when, ofBytes(p.Bytes))
+	return fmt.Sprintf("%s of the archive that ended %s, about %s", shell.Counted(p.Jobs, "job"), span(*p.FirstEnded, *p.LastEnded), ofBytes(p.Bytes))
 }
 
 // ofBytes shows a size.
@@ -67,17 +61,58 @@ func ofBytes(n int64) string {
 	}
 }
 
+// eventPruning is which events went, or would.
+type eventPruning struct {
+	Events int        `json:"events"`
+	First  *time.Time `json:"first"`
+	Last   *time.Time `json:"last"`
+	Bytes  int64      `json:"bytes"`
+	More   bool       `json:"more"`
+}
+
+// what names the events.
+func (p *eventPruning) what() string {
+	if p.Events == 0 {
+		return "no event"
+	}
+	return fmt.Sprintf("%s %s, about %s", shell.Counted(p.Events, "event"), span(*p.First, *p.Last), ofBytes(p.Bytes))
+}
+
+// span is from when to when something was.
+func span(first, last time.Time) string {
+	const form = "2006-01-02 15:04"
+	from, until := first.Local().Format(form), last.Local().Format(form)
+	if from == until {
+		return "at " + from
+	}
+	return "from " + from + " to " + until
+}
+
 // keeping is what is asked for.
 type keeping struct {
 	olderThan string
 	keep      int
+	events    string
+}
+
+// ofJobs tells whether jobs are to go, and ofEvents whether events are.
+func (k *keeping) ofJobs(cmd *cobra.Command) bool {
+	return cmd.Flags().Changed("older-than") || cmd.Flags().Changed("keep")
+}
+
+func (k *keeping) ofEvents(cmd *cobra.Command) bool { return cmd.Flags().Changed("events-older-than") }
+
+// ago is the moment an age ago, in seconds, of an option.
+func ago(option, age string, now time.Time) (float64, error) {
+	if _, err := strconv.Atoi(age); err == nil { // elsewhere that is seconds; here somebody means days, and all would be gone
+		return 0, shell.Usage("--%[1]s: %[2]s of what? Say %[2]sd for days; s, m, h and w are the other units", option, age)
+	}
+	seconds, err := shell.AgeOf(age)
+	return float64(now.UnixMicro())/1e6 - float64(max(seconds, 0)), err
 }
 
 // arguments are those of the method: before when the jobs ended, in seconds, and how many are kept.
 func (k *keeping) arguments(cmd *cobra.Command, now time.Time) (before, keep any, err error) {
-	if !cmd.Flags().Changed("older-than") && !cmd.Flags().Changed("keep") {
-		return nil, nil, shell.Usage("%s: say which jobs: --older-than AGE, --keep N, or both", cmd.CommandPath())
-	}
 	if cmd.Flags().Changed("keep") {
 		if k.keep < 1 {
 			return nil, nil, shell.Usage("--keep: the newest job of the archive stays always, so 1 at least, not %d", k.keep)
@@ -85,14 +120,9 @@ func (k *keeping) arguments(cmd *cobra.Command, now time.Time) (before, keep any
 		keep = k.keep
 	}
 	if cmd.Flags().Changed("older-than") {
-		if _, err := strconv.Atoi(k.olderThan); err == nil { // elsewhere that is seconds; here somebody means days, and all would be gone
-			return nil, nil, shell.Usage("--older-than: %[1]s of what? Say %[1]sd for days; s, m, h and w are the other units", k.olderThan)
-		}
-		seconds, err := shell.AgeOf(k.olderThan)
-		if err != nil {
+		if before, err = ago("older-than", k.olderThan, now); err != nil {
 			return nil, nil, err
 		}
-		before = float64(now.UnixMicro())/1e6 - float64(max(seconds, 0))
 	}
 	return before, keep, nil
 }
@@ -103,7 +133,7 @@ const pruneSeconds = 20
 func archivePrune(sh *shell.Shell) *cobra.Command {
 	var k keeping
 	cmd := shell.Heeding(shell.Changing, &cobra.Command{
-		Use: "prune [--older-than AGE] [--keep N]", Short: "Remove jobs from the archive", Args: shell.Exactly(0),
+		Use: "prune [--older-than AGE] [--keep N] [--events-older-than AGE]", Short: "Remove jobs from the archive, and old events", Args: shell.Exactly(0),
 		Long: `prune removes jobs from the archive for good, with all that is known of them: those that ended
 longer ago than AGE, and that are not among the N newest. drover archive export writes them
 to a file before. --dry-run says how many would go, from when to when, and about how
@@ -111,69 +141,168 @@ many bytes of the store. Jobs go in portions, while others run; what was interru
 begun again by the same command.
 
 The newest job of the archive stays, as do those for which others wait, at which servers or
-deployments under way look, or of which events are still to be told. Ids do not come again.`,
+deployments under way look, or of which events are still to be told. Ids do not come again.
+
+With --events-older-than it removes what was noted of things done that are no jobs (drover
+query event); the newest event stays.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !k.ofJobs(cmd) && !k.ofEvents(cmd) {
+				return shell.Usage("%s: say which jobs: --older-than AGE, --keep N, or both; and which events: --events-older-than AGE", cmd.CommandPath())
+			}
 			before, keep, err := k.arguments(cmd, sh.Now())
 			if err != nil {
 				return err
 			}
-			if sh.Flags.DryRun {
-				return wouldPrune(cmd.Context(), sh, before, keep)
+			var events float64
+			if k.ofEvents(cmd) {
+				if events, err = ago("events-older-than", k.events, sh.Now()); err != nil {
+					return err
+				}
 			}
-			return prune(cmd, sh, before, keep)
+			return (&pruner{cmd, sh, before, keep, events}).run(k.ofJobs(cmd), k.ofEvents(cmd))
 		},
 	})
 	cmd.Flags().StringVar(&k.olderThan, "older-than", "", "those that ended longer ago than this age, a number with s, m, h, d or w behind it")
 	cmd.Flags().IntVar(&k.keep, "keep", 0, "the newest that stay, however long ago they ended")
+	cmd.Flags().StringVar(&k.events, "events-older-than", "", "events of longer ago than this age")
 	return cmd
 }
 
-func wouldPrune(ctx context.Context, sh *shell.Shell, before, keep any) error {
-	var a answered
-	if err := sh.Ask(ctx, "PruneArchive", &a, before, keep, pruneSeconds, sh.UserTrail(), true); err != nil {
-		return err
-	}
-	return showPruning(sh, "Would remove", &a.pruning)
+// pruner carries out what was asked for.
+type pruner struct {
+	cmd          *cobra.Command
+	sh           *shell.Shell
+	before, keep any
+	// events is the moment before which events go.
+	events float64
 }
 
-func prune(cmd *cobra.Command, sh *shell.Shell, before, keep any) error {
-	if !sh.Flags.Yes {
-		var a answered
-		if err := sh.Ask(cmd.Context(), "PruneArchive", &a, before, keep, pruneSeconds, sh.UserTrail(), true); err != nil {
+// outcome is what went, or would, of all that was asked for.
+type outcome struct {
+	*pruning
+
+	Events *eventPruning `json:"events,omitempty"`
+}
+
+// run removes jobs and events, or says what it would remove; who is not sure is asked once for both.
+func (p *pruner) run(jobs, events bool) error {
+	out := outcome{}
+	did := "Removed"
+	if p.sh.Flags.DryRun || !p.sh.Flags.Yes {
+		var err error
+		if out, err = p.foresee(jobs, events); err != nil {
 			return err
 		}
-		if a.Jobs > 0 {
-			if err := sh.Sure(shell.PathOf(cmd), a.what()); err != nil {
+	}
+	if p.sh.Flags.DryRun {
+		did = "Would remove"
+	} else {
+		if what := out.going(); what != "" && !p.sh.Flags.Yes {
+			if err := p.sh.Sure(shell.PathOf(p.cmd), what); err != nil {
+				return err
+			}
+		}
+		var err error
+		if out, err = p.remove(jobs, events); err != nil {
+			return err
+		}
+	}
+	return p.sh.Show(out, func() error { return out.print(p.sh, did) })
+}
+
+// going names what goes; nothing if nothing does.
+func (o outcome) going() string {
+	var out []string
+	if o.pruning != nil && o.Jobs > 0 {
+		out = append(out, o.pruning.what())
+	}
+	if o.Events != nil && o.Events.Events > 0 {
+		out = append(out, o.Events.what())
+	}
+	return strings.Join(out, ", and ")
+}
+
+func (o outcome) print(sh *shell.Shell, did string) error {
+	if o.pruning != nil {
+		if err := sh.Printf("%s %s.\n", did, o.pruning.what()); err != nil {
+			return err
+		}
+		if o.Spared > 0 {
+			if err := sh.Printf("%s more %s: others still look at them.\n", shell.Counted(o.Spared, "job"), stay(o.Spared)); err != nil {
 				return err
 			}
 		}
 	}
-	var p pruning
-	for {
-		var a answered
-		if err := sh.Ask(cmd.Context(), "PruneArchive", &a, before, keep, pruneSeconds, sh.UserTrail()); err != nil {
-			if p.Jobs > 0 {
-				return fault.New(fault.CodeOf(err), "%s went before it was interrupted: %w", shell.Counted(p.Jobs, "job"), err)
-			}
-			return err
-		}
-		p.add(&a)
-		if !a.More {
-			return showPruning(sh, "Removed", &p)
-		}
-		if sh.Person {
-			sh.Notef("%s removed so far\n", shell.Counted(p.Jobs, "job"))
-		}
+	if o.Events == nil {
+		return nil
 	}
+	return sh.Printf("%s %s.\n", did, o.Events.what())
 }
 
-func showPruning(sh *shell.Shell, did string, p *pruning) error {
-	return sh.Show(p, func() error {
-		if err := sh.Printf("%s %s.\n", did, p.what()); err != nil || p.Spared == 0 {
-			return err
+// foresee asks what would go.
+func (p *pruner) foresee(jobs, events bool) (out outcome, err error) {
+	if jobs {
+		var a answered
+		if err := p.sh.Ask(p.cmd.Context(), "PruneArchive", &a, p.before, p.keep, pruneSeconds, p.sh.UserTrail(), true); err != nil {
+			return out, err
 		}
-		return sh.Printf("%s more %s: others still look at them.\n", shell.Counted(p.Spared, "job"), stay(p.Spared))
-	})
+		out.pruning = &a.pruning
+	}
+	if events {
+		out.Events = &eventPruning{}
+		err = p.sh.Ask(p.cmd.Context(), "PruneEvents", out.Events, p.events, pruneSeconds, p.sh.UserTrail(), true)
+	}
+	return out, err
+}
+
+// remove has it done, a request after the other.
+func (p *pruner) remove(jobs, events bool) (out outcome, err error) {
+	for more := jobs; more; {
+		var a answered
+		if out.pruning == nil {
+			out.pruning = &pruning{}
+		}
+		if err := p.sh.Ask(p.cmd.Context(), "PruneArchive", &a, p.before, p.keep, pruneSeconds, p.sh.UserTrail()); err != nil {
+			return out, interrupted(out.Jobs, "job", err)
+		}
+		out.add(&a)
+		if more = a.More; more && p.sh.Person {
+			p.sh.Notef("%s removed so far\n", shell.Counted(out.Jobs, "job"))
+		}
+	}
+	for more := events; more; {
+		var a eventPruning
+		if out.Events == nil {
+			out.Events = &eventPruning{}
+		}
+		if err := p.sh.Ask(p.cmd.Context(), "PruneEvents", &a, p.events, pruneSeconds, p.sh.UserTrail()); err != nil {
+			return out, interrupted(out.Events.Events, "event", err)
+		}
+		out.Events.add(&a)
+		if more = a.More; more && p.sh.Person {
+			p.sh.Notef("%s removed so far\n", shell.Counted(out.Events.Events, "event"))
+		}
+	}
+	return out, nil
+}
+
+// add adds what another request removed.
+func (p *eventPruning) add(a *eventPruning) {
+	if p.Events == 0 {
+		p.First = a.First
+	}
+	if a.Events > 0 {
+		p.Last = a.Last
+	}
+	p.Events, p.Bytes, p.More = p.Events+a.Events, p.Bytes+a.Bytes, a.More
+}
+
+// interrupted says what went before an error.
+func interrupted(n int, what string, err error) error {
+	if n == 0 {
+		return err
+	}
+	return fault.New(fault.CodeOf(err), "%s went before it was interrupted: %w", shell.Counted(n, what), err)
 }
 
 func stay(n int) string {

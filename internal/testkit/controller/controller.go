@@ -69,6 +69,8 @@ type Options struct {
 
 	// Patience and Grace are the queue's (queue.Config).
 	Patience, Grace time.Duration
+	// EventsByAge is the queue's.
+	EventsByAge bool
 	// Format is the queue's, too; nil for the newest.
 	Format func() int
 	// Told is the queue's, too.
@@ -176,7 +178,7 @@ func open(ctx context.Context, o Options) (*Controller, error) {
 	executors := o.Executors(c)
 	maps.Copy(executors, c.Rollout.Executors())
 	c.Queue, err = queue.Open(ctx, queue.Config{Store: c.Store, Life: "life", Inventory: c.Keeper, Picture: c.Picture, Executors: executors, Nodes: reach,
-		Now: time.Now, NewUUID: o.NewUUID, Log: o.Log, Patience: o.Patience, Grace: o.Grace, Format: o.Format, Told: o.Told})
+		Now: time.Now, NewUUID: o.NewUUID, Log: o.Log, Patience: o.Patience, Grace: o.Grace, Format: o.Format, Told: o.Told, EventsByAge: o.EventsByAge})
 	c.Querier.Queue = c.Queue
 	return c, err
 }
