@@ -2,7 +2,6 @@ package compute
 
 import (
 	"cmp"
-
 	"net/http"
 	"net/url"
 	"regexp"
