@@ -77,6 +77,7 @@ var layers = []struct {
 	{"internal/rights", Core},
 	{"internal/placement", Core},
 	{"internal/evacuation", Core},
+	{"internal/hooks", Core},
 	{"internal/allocator", Core},
 	{"internal/ssconf", Core},
 	{"internal/watcher", Core},
