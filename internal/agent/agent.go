@@ -18,6 +18,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"os"
@@ -46,12 +47,14 @@ type Config struct {
 	Node string
 	// Dir is where the agent keeps its files; it is made when it does not
 	// exist. Reason files are in instance-reason/ below it, operating system
-	// definitions in os/, copies of images in images/, exports of instances in export/.
+	// definitions in os/, copies of images in images/, exports of instances in export/, operators' hooks in hooks/.
 	Dir string
 	// Driver runs the instances.
 	Driver hypervisor.Driver
 	// Tasks tells whether deployments may run tasks on the node, which means commands with the rights of the agent.
 	Tasks bool
+	// HooksTime is how long all hooks of a directory may take; 0 is a quarter of an hour.
+	HooksTime time.Duration
 	// Host is where scripts and commands run; nil is the operating system.
 	Host effect.Host
 	// Lead is how long the controller in whose process the agent lives may be sure that it leads; nil is for ever.
@@ -81,6 +84,7 @@ func New(cfg Config) (*Agent, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	cfg.HooksTime = cmp.Or(cfg.HooksTime, hooksTime)
 	var err error
 	if cfg.Dir, err = filepath.Abs(cfg.Dir); err != nil { // what it begins runs elsewhere
 		return nil, fault.New(fault.Environment, "cannot tell the directory of the node agent: %w", err)

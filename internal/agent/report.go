@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,6 +32,8 @@ type State struct {
 	At        time.Time
 	Node      hypervisor.Node
 	Instances []hypervisor.Instance // by name
+	// Hooks are the directories of operators' hooks that have anything to run, by name.
+	Hooks []string
 	// Err says why there are no figures; nil when there are.
 	Err error
 	// Number tells the report from those before it, also from those of an agent before this one; 0 before the first.
@@ -45,6 +48,7 @@ type State struct {
 type reporter struct {
 	node   string
 	driver hypervisor.Driver
+	dir    string // of the agent
 	now    func() time.Time
 	told   func()
 	stop   context.CancelFunc
@@ -63,7 +67,7 @@ type reporter struct {
 func newReporter(cfg Config) *reporter {
 	ctx, stop := context.WithCancel(context.Background())
 	r := &reporter{
-		node: cfg.Node, driver: cfg.Driver, now: cfg.Now, told: cfg.Told, number: uint64(cfg.Now().UnixNano()), stop: stop, ended: make(chan struct{}), asking: make(chan struct{}, 1),
+		node: cfg.Node, driver: cfg.Driver, dir: cfg.Dir, now: cfg.Now, told: cfg.Told, number: uint64(cfg.Now().UnixNano()), stop: stop, ended: make(chan struct{}), asking: make(chan struct{}, 1),
 		stale: make(chan struct{}, 1), wanted: make(chan struct{}, 1), revision: 1, published: make(chan struct{}),
 	}
 	go r.run(ctx)
@@ -117,6 +121,7 @@ func (r *reporter) read(ctx context.Context) State {
 		if s.Node, s.Err = r.driver.Node(ctx); s.Err == nil {
 			s.Instances, s.Err = r.driver.Instances(ctx)
 		}
+		s.Hooks = hookDirs(r.dir)
 		<-r.asking
 		select {
 		case answer <- s:
@@ -146,9 +151,9 @@ func (r *reporter) publish(s State) {
 	}
 }
 
-// Shows tells whether a state shows the same of the node's instances as another one.
+// Shows tells whether a state shows the same of the node's instances and hooks as another one.
 func (s *State) Shows(other *State) bool {
-	return (s.Err == nil) == (other.Err == nil) && s.Node.BootID == other.Node.BootID && reflect.DeepEqual(s.Instances, other.Instances)
+	return (s.Err == nil) == (other.Err == nil) && s.Node.BootID == other.Node.BootID && slices.Equal(s.Hooks, other.Hooks) && reflect.DeepEqual(s.Instances, other.Instances)
 }
 
 // changed is to be called when a call that may have changed something is about

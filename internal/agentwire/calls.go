@@ -13,6 +13,7 @@ import (
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/export"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hooks"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/reason"
@@ -200,22 +201,27 @@ type (
 		Task   agent.Task  `json:"task"`
 		Hidden []string    `json:"hidden,omitempty"` // stands for the task's own
 	}
+	toHooks struct {
+		Order agent.Order `json:"order"`
+		Hooks agent.Hooks `json:"hooks"`
+	}
 	// told is a state on the wire.
 	told struct {
 		At        time.Time             `json:"at"`
 		Number    uint64                `json:"number"`
 		Node      hypervisor.Node       `json:"node"`
 		Instances []hypervisor.Instance `json:"instances"`
+		Hooks     []string              `json:"hooks,omitempty"`
 		Error     *failure              `json:"error,omitempty"`
 	}
 )
 
 func tell(s agent.State) told {
-	return told{At: s.At, Number: s.Number, Node: s.Node, Instances: s.Instances, Error: failed(s.Err)}
+	return told{At: s.At, Number: s.Number, Node: s.Node, Instances: s.Instances, Hooks: s.Hooks, Error: failed(s.Err)}
 }
 
 func (t *told) state() agent.State {
-	return agent.State{At: t.At, Number: t.Number, Node: t.Node, Instances: t.Instances, Err: t.Error.fault()}
+	return agent.State{At: t.At, Number: t.Number, Node: t.Node, Instances: t.Instances, Hooks: t.Hooks, Err: t.Error.fault()}
 }
 
 // The calls, one for each method of the port that goes to the node.
@@ -358,6 +364,9 @@ var (
 		a.Task.Hidden = secret.NewValues(a.Hidden)
 		return none{}, n.RunTask(ctx, a.Order, a.Task, log)
 	}}
+	callRunHooks = call[toHooks, []hooks.Result]{name: "run-hooks", lasts: true, do: func(ctx context.Context, n Served, a toHooks, _ func(string)) ([]hooks.Result, error) {
+		return n.RunHooks(ctx, a.Order, a.Hooks)
+	}}
 )
 
 // calls are all of them, by name.
@@ -375,7 +384,7 @@ var calls = map[string]served{
 	callFinishExport.name: callFinishExport.served(), callDiscardExport.name: callDiscardExport.served(), callRemoveExport.name: callRemoveExport.served(),
 	callReceive.name: callReceive.served(), callSend.name: callSend.served(),
 	callStop.name: callStop.served(), callRebootSoft.name: callRebootSoft.served(), callRebootHard.name: callRebootHard.served(),
-	callRename.name: callRename.served(), callRemove.name: callRemove.served(), callRunTask.name: callRunTask.served(),
+	callRename.name: callRename.served(), callRemove.name: callRemove.served(), callRunTask.name: callRunTask.served(), callRunHooks.name: callRunHooks.served(),
 }
 
 // plain returns a specification whose parameters are as in the inventory: whole numbers are integers, others floats.

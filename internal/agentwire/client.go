@@ -18,6 +18,7 @@ import (
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/export"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hooks"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/reason"
@@ -36,6 +37,7 @@ type Client struct {
 	had   []string // calls whose answers have come, which the agent does not know yet
 	agent string   // who answered last
 	ended uint64   // how many calls that change something have come to their end
+	hooks []string // directories of hooks, as they were told last; nil before
 }
 
 var _ exec.Node = (*Client)(nil)
@@ -384,14 +386,45 @@ func (c *Client) Info(ctx context.Context) (hypervisor.Node, error) {
 // State returns what the node reported last.
 func (c *Client) State(ctx context.Context, fresh bool) (agent.State, error) {
 	s, err := callState.ask(ctx, c, freshly{fresh}, quiet)
-	return s.state(), err
+	return c.told(&s, err), err
 }
 
 // Next waits for a state other than the one of a number, which the node tells as soon as there is one. It knows all changes whose calls had returned when
 // it was asked for. Unsupported by agents of before.
 func (c *Client) Next(ctx context.Context, after uint64) (agent.State, error) {
 	s, err := callNext.ask(ctx, c, toNext{after}, quiet)
-	return s.state(), c.newer(err, "telling its state by itself")
+	return c.told(&s, err), c.newer(err, "telling its state by itself")
+}
+
+// told takes in what a node told of its hooks.
+func (c *Client) told(s *told, err error) agent.State {
+	if err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.hooks = append([]string{}, s.Hooks...)
+	}
+	return s.state()
+}
+
+// HookDirs are the directories of hooks that the node told of last, which it does with its state. One that has told none yet is asked for that.
+func (c *Client) HookDirs(ctx context.Context) ([]string, error) {
+	c.mu.Lock()
+	dirs := c.hooks
+	c.mu.Unlock()
+	if dirs != nil {
+		return dirs, nil
+	}
+	if c.present() == nil {
+		return nil, fault.New(fault.Unavailable, "node %s is away, and has told of no hooks", c.node)
+	}
+	s, err := c.State(ctx, false)
+	return s.Hooks, err
+}
+
+// RunHooks runs the hooks of a directory.
+func (c *Client) RunHooks(ctx context.Context, order agent.Order, h agent.Hooks) ([]hooks.Result, error) {
+	results, err := callRunHooks.ask(ctx, c, toHooks{order, h}, quiet)
+	return results, c.newer(err, "hooks")
 }
 
 // FindOS tells about an operating system definition of the node.

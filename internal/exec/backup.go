@@ -9,6 +9,7 @@ import (
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/export"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hooks"
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/work"
@@ -129,7 +130,7 @@ func backupExport(ctx context.Context, env *Env) (Plan, error) {
 	x.old = env.nodesWithExport(ctx, x.inst.Name, x.to)
 	x.tellLeftOut()
 	w := x.plan()
-	return Plan{Work: w, Dry: x.result()}, nil
+	return Plan{Work: w, Dry: x.result(), Decided: hooks.Subject{Target: x.to}}, nil
 }
 
 // refuseExport refuses what exports cannot do.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hooks"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/opcode"
 )
@@ -159,11 +160,12 @@ func clusterVerifyGroup(_ context.Context, env *Env) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	return Plan{Dry: true, Do: func(ctx context.Context) (any, error) {
-		r, snap := &report{env: env}, env.snapshot()
+	r, empty := &report{env: env}, false
+	verify := func(ctx context.Context) (any, error) {
+		snap := env.snapshot()
 		nodes := slices.Collect(snap.NodesIn(group.UUID))
 		env.Logf("* Verifying group '%s'", group.Name)
-		if len(nodes) == 0 {
+		if empty = len(nodes) == 0; empty {
 			env.Logf("* Empty node group, skipping verification")
 			return true, nil
 		}
@@ -174,7 +176,23 @@ func clusterVerifyGroup(_ context.Context, env *Env) (Plan, error) {
 		env.Logf("* Other Notes")
 		r.notes(snap, nodes)
 		return !r.failed, nil
-	}}, nil
+	}
+	heed := func(failed []hooks.Refusal) any {
+		if !empty {
+			r.hooks(failed)
+		}
+		return !r.failed
+	}
+	return Plan{Dry: true, Do: verify, Heed: heed}, nil
+}
+
+// hooks tells which scripts found something. A node is named as in the reference, by its UUID.
+func (r *report) hooks(failed []hooks.Refusal) {
+	r.env.Logf("* Hooks Results")
+	for _, f := range failed {
+		r.problemf("ENODEHOOKS", "node", f.Node, "Script %s failed, output:", f.Script)
+		r.env.Logf("      %s", f.Output)
+	}
 }
 
 // nodes asks each node for its instances; nodes that cannot answer have no

@@ -50,7 +50,7 @@ func TestVerifyGroup(t *testing.T) {
 	verify := params{"group_name": "default"}
 	r.must("true", "OP_CLUSTER_VERIFY_GROUP", verify)
 	begin := []string{"* Verifying group 'default'", "* Gathering data (3 nodes)", "* Verifying node status"}
-	notes := []string{"* Verifying instance status", "* Other Notes", "  - NOTICE: 1 non-redundant instance(s) found."}
+	notes := []string{"* Verifying instance status", "* Other Notes", "  - NOTICE: 1 non-redundant instance(s) found.", "* Hooks Results"}
 	r.logged(slices.Concat(begin, notes)...)
 	a, err := r.fleet.Agent("node1")
 	if err != nil {
@@ -68,7 +68,7 @@ func TestVerifyGroup(t *testing.T) {
 	r.logged(slices.Concat(begin, []string{"  - ERROR: node node2: while contacting node: Can't contact node node2: node node2 does not answer",
 		"* Verifying instance status", "  - ERROR: node node1: unknown instance stranger on this node (theirs, nobody says which job made it); it is left alone, for nobody says which job made it; next: drover node orphans node1",
 		"  - ERROR: instance one: instance not running on its primary node node1", "* Other Notes",
-		"  - NOTICE: 1 non-redundant instance(s) found.", "  - NOTICE: 1 offline node(s) found."})...)
+		"  - NOTICE: 1 non-redundant instance(s) found.", "  - NOTICE: 1 offline node(s) found.", "* Hooks Results"})...)
 	r.must("null", "OP_GROUP_ADD", params{"group_name": "rack2"})
 	r.must("true", "OP_CLUSTER_VERIFY_GROUP", params{"group_name": "rack2"})
 	r.logged("* Verifying group 'rack2'", "* Empty node group, skipping verification")
@@ -94,7 +94,7 @@ func TestVerifyTellsTrouble(t *testing.T) {
 	r.wrap = func(n Node) Node { return troubled{n} }
 	r.must("false", "OP_CLUSTER_VERIFY_GROUP", params{"group_name": "default"})
 	r.logged("* Verifying group 'default'", "* Gathering data (1 nodes)", "* Verifying node status", "* Verifying instance status",
-		"  - ERROR: instance one: its TPM has ended", "* Other Notes", "  - NOTICE: 1 non-redundant instance(s) found.")
+		"  - ERROR: instance one: its TPM has ended", "* Other Notes", "  - NOTICE: 1 non-redundant instance(s) found.", "* Hooks Results")
 }
 
 func TestVerifyDisks(t *testing.T) {

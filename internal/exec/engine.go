@@ -47,10 +47,11 @@ func (k Kept) Readable() error {
 	return nil
 }
 
-// verb is what steps of a kind do: they give an order to a node, or change the inventory.
+// verb is what steps of a kind do: they give an order to a node, or change the inventory, or act on several nodes or none.
 type verb struct {
 	order  func(ctx context.Context, env *Env, node Node, order agent.Order, step *work.Step) error
 	change func(env *Env, snap *cluster.Snapshot, step *work.Step) (changes []cluster.Change, result any, err error)
+	act    func(ctx context.Context, env *Env, order agent.Order, step *work.Step) (result any, err error)
 }
 
 // engine carries the steps of an opcode out, or goes on with them.
@@ -146,7 +147,7 @@ func (g *engine) result() json.RawMessage {
 // step carries one step out.
 func (g *engine) step(ctx context.Context, s *work.Step) error {
 	// A change of the inventory takes its note along: if it is not made nothing behind the step before has begun.
-	if g.records() && verbs[s.Verb].order != nil && g.work.Sealed(g.at, g.noted) {
+	if g.records() && verbs[s.Verb].change == nil && g.work.Sealed(g.at, g.noted) {
 		if err := g.note(ctx); err != nil {
 			return err
 		}
@@ -176,12 +177,18 @@ func (g *engine) step(ctx context.Context, s *work.Step) error {
 	return nil
 }
 
-// do does what a step says: it gives an order, or changes the inventory, and notes with the change how far the work came.
+// do does what a step says: it acts, gives an order, or changes the inventory, and notes with the change how far the work came.
 func (g *engine) do(ctx context.Context, s *work.Step) error {
 	v, known := verbs[s.Verb]
 	switch {
 	case !known:
 		return fault.New(fault.Internal, "there is no step %q", s.Verb)
+	case v.act != nil:
+		result, err := v.act(ctx, g.env, g.numbered(g.at.Done, false), s)
+		if err == nil && result != nil {
+			g.at.Result, err = encodeResult(result)
+		}
+		return err
 	case v.order != nil:
 		err := g.order(ctx, v, s, g.at.Done, false)
 		if err != nil && !s.Tolerated && s.Fails != "" {
@@ -210,15 +217,19 @@ func (g *engine) order(ctx context.Context, v verb, s *work.Step, index int, und
 	if err != nil {
 		return err
 	}
+	if most := node.Away(); most > 0 {
+		g.env.Warnf("Node %s is away: \"%s\" waits for it, for %s at most", node.Node(), s.Text, most)
+	}
+	return v.order(ctx, g.env, node, g.numbered(index, undo), s)
+}
+
+// numbered is the order of a step, or of the one that takes it back.
+func (g *engine) numbered(index int, undo bool) agent.Order {
 	number := 2 * g.work.Try
 	if undo {
 		number++
 	}
-	if most := node.Away(); most > 0 {
-		g.env.Warnf("Node %s is away: \"%s\" waits for it, for %s at most", node.Node(), s.Text, most)
-	}
-	order := g.env.orderNumber(number*work.MaxSteps + index + 1)
-	return v.order(ctx, g.env, node, order, s)
+	return g.env.orderNumber(number*work.MaxSteps + index + 1)
 }
 
 // records reports whether it is kept how far the work came.

@@ -37,6 +37,7 @@ import (
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hooks"
 	"github.com/drover-project/drover/internal/inventory"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/lock"
@@ -73,6 +74,12 @@ type Plan struct {
 	Do func(ctx context.Context) (any, error)
 	// Dry is the result of a dry run.
 	Dry any
+	// Decided is what hooks are told of what was decided, as far as the opcode does not name it.
+	Decided hooks.Subject
+	// Heed is told which scripts behind the opcode failed, and returns the opcode's result if that says so; nil if it makes no difference.
+	Heed func(failed []hooks.Refusal) any
+	// First is the step of the scripts that may refuse the opcode, which a dry run runs, too; nil for none.
+	First *work.Step
 }
 
 // Submitted says what became of a job that a job submitted.
@@ -142,6 +149,10 @@ type Env struct {
 	found *agent.Image
 	// placement is what was decided last, as Placed is told it.
 	placement json.RawMessage
+	// change and do are those of a plan that has become a step, and heed is the plan's.
+	change func(*cluster.Snapshot) (changes []cluster.Change, result any, err error)
+	do     func(ctx context.Context) (any, error)
+	heed   func(failed []hooks.Refusal) any
 
 	mu      sync.Mutex
 	visited []string // names of nodes
@@ -292,6 +303,7 @@ func (c Catalogue) Check(ctx context.Context, env *Env) (json.RawMessage, []job.
 	if err != nil {
 		return nil, nil, err
 	}
+	plan = env.hooked(ctx, plan)
 	result, err := encodeResult(plan.Dry)
 	if plan.Work == nil || err != nil {
 		return result, nil, err
@@ -309,6 +321,9 @@ func (c Catalogue) run(ctx context.Context, env *Env) (json.RawMessage, error) {
 	}
 	defer env.end()
 	if env.Kept != nil {
+		if err := env.replanned(ctx, &x); err != nil {
+			return nil, begun(err)
+		}
 		result, err := env.goOn(ctx, env.Kept)
 		switch {
 		case err == nil:
@@ -336,9 +351,10 @@ func (c Catalogue) run(ctx context.Context, env *Env) (json.RawMessage, error) {
 			return nil, c.unlocked(op, env)
 		case env.try == 0 && c.meansOthers(op, env):
 			return nil, ErrAskAgain
-		case env.Op.DryRun:
-			env.Infof("dry-run mode requested, not actually executing the operation")
-			return encodeResult(plan.Dry)
+		}
+		plan = env.hooked(ctx, plan)
+		if env.Op.DryRun {
+			return env.dryRun(ctx, &plan)
 		}
 		result, err := env.carryOut(ctx, &plan)
 		switch {
@@ -349,6 +365,17 @@ func (c Catalogue) run(ctx context.Context, env *Env) (json.RawMessage, error) {
 		}
 		env.try++
 	}
+}
+
+// dryRun is what an opcode comes to that is not to be carried out: scripts may refuse it, as in the reference.
+func (e *Env) dryRun(ctx context.Context, plan *Plan) (json.RawMessage, error) {
+	if plan.First != nil {
+		if _, err := newEngine(e, &work.Work{Steps: []work.Step{*plan.First}, Replanned: true}, work.Progress{}).run(ctx); err != nil {
+			return nil, begun(err)
+		}
+	}
+	e.Infof("dry-run mode requested, not actually executing the operation")
+	return encodeResult(plan.Dry)
 }
 
 // lostSecret refuses an opcode whose secret was lost.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hooks"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/opcode"
@@ -129,7 +130,7 @@ func (n Names) create(ctx context.Context, env *Env) (Plan, error) {
 	if err := c.settle(ctx); err != nil {
 		return Plan{}, err
 	}
-	return Plan{Dry: c.nodeNames(), Work: c.plan(), Again: func(cause error) bool {
+	return Plan{Dry: c.nodeNames(), Work: c.plan(), Decided: hooks.Subject{Instance: inst}, Again: func(cause error) bool {
 		c.places.release(inst.UUID)
 		return c.passOver(cause)
 	}}, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hooks"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/placement"
 	"github.com/drover-project/drover/internal/work"
@@ -77,9 +78,12 @@ func instanceModify(ctx context.Context, env *Env) (Plan, error) {
 		args.Result = append([]pair{{"runtime_memory", env.Op.Int("runtime_mem")}}, args.Result...)
 	}
 	// What the step will do later is tried here, so that a refusal comes first.
-	if _, err := m.apply(env.snapshot(), inst.Clone(), args); err != nil {
+	after := inst.Clone()
+	if _, err := m.apply(env.snapshot(), after, args); err != nil {
 		return Plan{}, err
 	}
+	decided := inst.Clone() // hooks are told of the interfaces as they will be, and of all else as it is
+	decided.NICs = after.NICs
 	for range m.unchecked {
 		env.Infof("OVS links are currently not checked for correctness") // the reference's words
 	}
@@ -92,7 +96,7 @@ func instanceModify(ctx context.Context, env *Env) (Plan, error) {
 	if balloon != nil {
 		before = append([]work.Step{*balloon}, before...)
 	}
-	return Plan{Dry: m.result, Work: &work.Work{Steps: append(append(before, change), behind...)}}, nil
+	return Plan{Dry: m.result, Work: &work.Work{Steps: append(append(before, change), behind...)}, Decided: hooks.Subject{Instance: decided}}, nil
 }
 
 // modified makes the changes of the opcode in inst.

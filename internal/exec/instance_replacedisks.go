@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hooks"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/opcode"
@@ -51,6 +52,14 @@ func replaceLocks(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, erro
 	return append(request, further...), err
 }
 
+// replaces is the node that takes the place of the second one; nil if the second one stays.
+func (r *replacement) replaces() *cluster.Node {
+	if second := r.env.secondary(r.inst); second != nil && r.to.UUID != second.UUID && r.to.UUID != r.inst.PrimaryNode {
+		return r.to
+	}
+	return nil
+}
+
 // replaceDisks prepares OP_INSTANCE_REPLACE_DISKS.
 func (n Names) replaceDisks(ctx context.Context, env *Env) (Plan, error) {
 	if err := checkReplacement(env.Op); err != nil {
@@ -81,7 +90,7 @@ func (n Names) replaceDisks(ctx context.Context, env *Env) (Plan, error) {
 	if err := r.check(ctx); err != nil {
 		return Plan{}, err
 	}
-	return Plan{Work: r.plan()}, nil
+	return Plan{Work: r.plan(), Decided: hooks.Subject{Target: r.replaces()}}, nil
 }
 
 // checkReplacement refuses parameters that contradict one another.

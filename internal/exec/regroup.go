@@ -174,5 +174,9 @@ func (r *regrouping) prepare(ctx context.Context, p *places) (Plan, error) {
 	if err := r.stuck(); err != nil {
 		return Plan{}, err
 	}
-	return r.plan()
+	plan, err := r.plan()
+	for _, g := range r.Targets {
+		plan.Decided.Groups = append(plan.Decided.Groups, g.UUID)
+	}
+	return plan, err
 }

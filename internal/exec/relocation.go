@@ -8,6 +8,7 @@ import (
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hooks"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/opcode"
@@ -98,7 +99,7 @@ func (n Names) relocate(ctx context.Context, r *relocation) (Plan, error) {
 	if err := r.checkDisks(ctx); err != nil {
 		return Plan{}, err
 	}
-	return Plan{Work: r.plan()}, nil
+	return Plan{Work: r.plan(), Decided: hooks.Subject{Target: r.to}}, nil
 }
 
 // checkLeftBehind refuses to move a machine that is more than pretended and has disks that every node reaches: what it keeps beside them would stay

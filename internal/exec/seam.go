@@ -7,6 +7,7 @@ import (
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/agent/exports"
 	"github.com/drover-project/drover/internal/export"
+	"github.com/drover-project/drover/internal/hooks"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/reason"
 )
@@ -88,6 +89,11 @@ type Node interface {
 	FinishExport(ctx context.Context, order agent.Order, id string, e export.Export) error
 	DiscardExport(ctx context.Context, order agent.Order, id string) error
 	RemoveExport(ctx context.Context, order agent.Order, name string) error
+
+	// HookDirs are the directories of operators' hooks that have anything to run, as the node told last; one that never told is asked.
+	HookDirs(ctx context.Context) ([]string, error)
+	// RunHooks runs the scripts of one of them, and returns what they came to. Given again, the order runs them again.
+	RunHooks(ctx context.Context, order agent.Order, h agent.Hooks) ([]hooks.Result, error)
 
 	// RunTask carries a task of a deployment out, and hands its output over line by line.
 	RunTask(ctx context.Context, order agent.Order, task agent.Task, log func(line string)) error

@@ -139,7 +139,7 @@ func (h *Hooks) Told(m *Moment) map[string]string {
 			out[v.name] = text
 		}
 	}
-	if h.OpID == verifyGroup {
+	if h.OpID == verifyGroup && m.Group != nil {
 		for n := range m.Snap.NodesIn(m.Group.UUID) {
 			out["NODE_TAGS_"+n.Name] = tags(n.Tags)
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/drover-project/drover/internal/fault"
 )
@@ -42,10 +43,20 @@ var errorClasses = map[fault.Code]string{
 	fault.BadAddress: "AddressPoolError",
 }
 
+// paired is an error that clients know by a class and arguments of its own.
+type paired interface {
+	error
+	Pair() (class string, args []any)
+}
+
 // EncodeError returns an error as clients expect it in an opcode's result:
 // ["OpPrereqError", [message, code]] when nothing was begun (or a class that
 // says more, and the message alone), else ["OpExecError", [message]].
 func EncodeError(err error) json.RawMessage {
+	if p, ok := errors.AsType[paired](err); ok {
+		class, args := p.Pair()
+		return mustJSON([2]any{class, args})
+	}
 	if class, ok := errorClasses[fault.CodeOf(err)]; ok {
 		return mustJSON([2]any{class, [1]string{Clip(err.Error())}})
 	}
@@ -72,7 +83,24 @@ func DecodeError(result json.RawMessage) (class, text string, ok bool) {
 	if json.Unmarshal(pair[0], &class) != nil || json.Unmarshal(pair[1], &args) != nil || len(args) == 0 {
 		return "", "", false
 	}
+	if list, ok := args[0].([]any); ok && class == hooksAbort {
+		return class, refusals(list), true
+	}
 	return class, fmt.Sprint(args[0]), true
+}
+
+// hooksAbort is the class of an opcode that operators' scripts refused.
+const hooksAbort = "HooksAbort"
+
+// refusals are those of scripts, each [node, script, output], for people.
+func refusals(list []any) string {
+	lines := []string{"hooks execution failed:"}
+	for _, item := range list {
+		if r, ok := item.([]any); ok && len(r) == 3 {
+			lines = append(lines, fmt.Sprintf("  node: %v, script: %v, output: %v", r[0], r[1], r[2]))
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // ErrorCode is the second argument of a failed prerequisite ("unknown_entity"),

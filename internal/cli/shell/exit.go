@@ -217,6 +217,8 @@ func ClassicPair(class string, args []any) string {
 		return "Failure: prerequisites not met for this operation:\n" + text
 	case "OpExecError":
 		return "Failure: command execution error:\n" + text
+	case "HooksAbort":
+		return "Failure: " + HooksAbort(args)
 	case "TypeEnforcementError":
 		return "Parameter Error: " + text
 	case "TagError":
@@ -228,6 +230,22 @@ func ClassicPair(class string, args []any) string {
 	default:
 		return "Unhandled Ganeti error: " + text
 	}
+}
+
+// HooksAbort words which scripts refused something: the first argument is a list of them, each as [node, script, output].
+func HooksAbort(args []any) string {
+	lines := []string{"hooks execution failed:"}
+	refusals, _ := first(args).([]any)
+	for _, item := range refusals {
+		if r, ok := item.([]any); ok && len(r) == 3 {
+			line := fmt.Sprintf("  node: %v, script: %v, output: %v", r...)
+			if r[2] == "" {
+				line = fmt.Sprintf("  node: %v, script: %v (no output)", r[0], r[1])
+			}
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 func first(args []any) any {

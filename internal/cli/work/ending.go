@@ -92,6 +92,8 @@ func resultText(result json.RawMessage, classic bool) string {
 	switch {
 	case json.Unmarshal(result, &pair) == nil && classic:
 		return shell.ClassicPair(pair.Class, pair.Args)
+	case json.Unmarshal(result, &pair) == nil && pair.Class == "HooksAbort":
+		return shell.HooksAbort(pair.Args)
 	case json.Unmarshal(result, &pair) == nil && len(pair.Args) > 1:
 		return fmt.Sprintf("%s (%v)", pair.Error(), pair.Args[1])
 	case json.Unmarshal(result, &pair) == nil:

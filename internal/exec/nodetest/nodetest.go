@@ -227,6 +227,7 @@ func Run(t *testing.T, reach Reach) {
 		{"a script that is ended", scriptIsEnded},
 		{"images", images},
 		{"exports", keptExports},
+		{"hooks", runHooks},
 		{"a delay", delay},
 		{"orders beside one another", beside},
 		{"tasks", tasks},
