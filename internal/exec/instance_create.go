@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/deploy/secret"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hooks"
 	"github.com/drover-project/drover/internal/hypervisor"
@@ -481,6 +482,11 @@ func adding(env *Env, snap *cluster.Snapshot, _ *work.Step, a addArgs) ([]cluste
 	inst.OSParamsPrivate = env.Op.Map("osparams_private")
 	allotDevices(snap, inst)
 	return append(w.changes(), cluster.Put(inst)), nil, nil
+}
+
+// hiddenParams hides what is private or secret of them in what scripts print, which comes into results of jobs and from there into logs.
+func hiddenParams(layers ...cluster.Params) *secret.Values {
+	return secret.NewValues(slices.Collect(maps.Values(scriptParams(layers...))))
 }
 
 // scriptParams merges parameters for operating system scripts into texts.

@@ -128,7 +128,7 @@ var nodeVerbs = map[string]verb{
 	renameOnNode: ordering(func(ctx context.Context, _ *Env, node Node, order agent.Order, s *work.Step, a renameArgs) error {
 		return node.Rename(ctx, order, thing(s, a.Name), a.To)
 	}),
-	installSystem: ordering(func(ctx context.Context, env *Env, node Node, order agent.Order, s *work.Step, a installArgs) error {
+	installSystem: ordering(func(ctx context.Context, env *Env, node Node, order agent.Order, s *work.Step, a installArgs) (err error) {
 		if err := lostSecret(env.Op); err != nil {
 			return err
 		}
@@ -141,7 +141,9 @@ var nodeVerbs = map[string]verb{
 			next = installed(env.Op, inst)
 		}
 		params := scriptParams(c.FillOS(next), next.OSParamsPrivate, env.Op.Map("osparams_secret"))
-		spec, log := specOf(c, next, nil, nil), func(line string) { env.Logf("%s", line) }
+		hide := hiddenParams(next.OSParamsPrivate, env.Op.Map("osparams_secret"))
+		defer func() { err = hide.Error(err) }()
+		spec, log := specOf(c, next, nil, nil), func(line string) { env.Logf("%s", hide.Text(line)) }
 		if a.Image == "" {
 			return node.Install(ctx, order, spec, next.OS, params, log)
 		}

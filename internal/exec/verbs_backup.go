@@ -6,6 +6,7 @@ import (
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/agent/exports"
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/deploy/secret"
 	"github.com/drover-project/drover/internal/export"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/work"
@@ -69,25 +70,25 @@ var exportVerbs = map[string]verb{
 		return env.unlessGone(node.ReleaseSnapshot(ctx, order, thing(s, a.Name), a.ID))
 	}),
 	dumpDisk: ordering(func(ctx context.Context, env *Env, node Node, order agent.Order, s *work.Step, a dumpArgs) error {
-		inst, params, err := env.scripted(s)
+		inst, params, hide, err := env.scripted(s)
 		if err != nil {
 			return err
 		}
-		return node.DumpDisk(ctx, order, specOf(env.snapshot().Cluster(), inst, nil, nil), a.dump(inst), params, env.logLine)
+		return hide.Error(node.DumpDisk(ctx, order, specOf(env.snapshot().Cluster(), inst, nil, nil), a.dump(inst), params, env.logLine))
 	}),
 	importDisk: ordering(func(ctx context.Context, env *Env, node Node, order agent.Order, s *work.Step, a dumpArgs) error {
-		inst, params, err := env.scripted(s)
+		inst, params, hide, err := env.scripted(s)
 		if err != nil {
 			return err
 		}
-		return node.ImportDisk(ctx, order, specOf(env.snapshot().Cluster(), inst, nil, nil), a.dump(inst), params, env.logLine)
+		return hide.Error(node.ImportDisk(ctx, order, specOf(env.snapshot().Cluster(), inst, nil, nil), a.dump(inst), params, env.logLine))
 	}),
 	renameSystem: ordering(func(ctx context.Context, env *Env, node Node, order agent.Order, s *work.Step, a formerArgs) error {
-		inst, params, err := env.scripted(s)
+		inst, params, hide, err := env.scripted(s)
 		if err != nil {
 			return err
 		}
-		return node.RenameSystem(ctx, order, specOf(env.snapshot().Cluster(), inst, nil, nil), inst.OS, a.Former, params, env.logLine)
+		return hide.Error(node.RenameSystem(ctx, order, specOf(env.snapshot().Cluster(), inst, nil, nil), inst.OS, a.Former, params, env.logLine))
 	}),
 	copyDumps: ordering(func(ctx context.Context, env *Env, node Node, order agent.Order, _ *work.Step, a fetchedArgs) error {
 		from, err := env.nodeByUUID(a.From)
@@ -122,16 +123,17 @@ func (a *dumpArgs) dump(inst *cluster.Instance) agent.Dump {
 	return agent.Dump{Place: exports.Place{ID: a.ID, Export: a.Export, File: a.File}, Disk: a.Disk, Form: a.Form, OS: inst.OS, Snapshot: a.Snapshot}
 }
 
-// scripted is the instance of a step, with the parameters that scripts of its operating system get.
-func (e *Env) scripted(s *work.Step) (*cluster.Instance, map[string]string, error) {
+// scripted is the instance of a step, with the parameters that scripts of its operating system get, and what hides those of them that are not to be seen.
+func (e *Env) scripted(s *work.Step) (*cluster.Instance, map[string]string, *secret.Values, error) {
 	if err := lostSecret(e.Op); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	inst, err := e.present(s)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return inst, scriptParams(e.snapshot().Cluster().FillOS(inst), inst.OSParamsPrivate, e.Op.Map("osparams_secret")), nil
+	private, given := inst.OSParamsPrivate, e.Op.Map("osparams_secret")
+	return inst, scriptParams(e.snapshot().Cluster().FillOS(inst), private, given), hiddenParams(private, given), nil
 }
 
 func (e *Env) logLine(line string) { e.Logf("%s", line) }
