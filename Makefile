@@ -31,6 +31,9 @@ RACE_TIMEOUT ?= 25m
 STOCK_TIMEOUT ?= 30m
 FUZZTIME     ?= 10s
 BENCHTIME    ?= 1s
+# How much `make capacity` sends through.
+JOBS ?= 25000
+CHANGES ?= 300
 SOAKTIME     ?= 10m
 TIME         ?= 1m
 
@@ -163,6 +166,10 @@ simulate-power: ## have simulated histories find the known faults, of which each
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (a time, or 5000x inputs) each
 	@FUZZTIME=$(FUZZTIME) GO=$(GO) ./.ci/fuzz
+
+.PHONY: capacity
+capacity: build ## measure what a controller needs for JOBS jobs and CHANGES changes of an instance (docs/capacity.md)
+	@bench/capacity $(BIN)/drover $(JOBS) $(CHANGES)
 
 .PHONY: soak
 soak: ## run the crash and endurance tests for SOAKTIME each, 200 rounds of kills of machines, 1,000 histories of a group, of tags and of a wire to an agent, and 100,000 of the queue
