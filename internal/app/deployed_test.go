@@ -32,6 +32,7 @@ func standbysTellOfDeployments(t *testing.T, url string) {
 			{"QueryDeployment", []any{1}},
 			{"QueryDeploymentTasks", []any{1}},
 			{"ExplainDeploymentTask", []any{1, "motd", "1"}},
+			{"OutlineDeployment", []any{1}},
 			{"LatestDeployment", []any{"prod"}},
 			{"DiffStates", []any{at{Deployment: 1}, at{Environment: "prod"}}},
 			{"EvalExpression", []any{map[string]any{"expression": "$.uid", "new": at{Environment: "prod"}, "node": "1"}}},

@@ -16,7 +16,7 @@ const looking = `
 	cluster queue: info
 	cluster watcher: info
 	debug: allocator bundle locks
-	deploy: console diff explain history lint logs schema status tasks validate watch
+	deploy: console diff explain history lint logs picture schema status tasks validate watch
 	deploy env: list list-fields show
 	deploy graph: show
 	disk: info list list-fields

@@ -23,6 +23,24 @@ func (e *Reader) Tasks(ctx context.Context, id int64) ([]course.Task, error) {
 	return e.tasks(ctx, now, d)
 }
 
+// Outline returns the tasks of a deployment with what came of each so far, and which comes after which.
+func (e *Reader) Outline(ctx context.Context, id int64) (*course.Outline, error) {
+	now := e.cfg.Picture.Load()
+	d, err := deploymentOf(now.Deployments, id)
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := e.tasks(ctx, now, d)
+	if err != nil {
+		return nil, err
+	}
+	c, err := e.Plans.Course(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	return course.OutlineOf(c, tasks), nil
+}
+
 // tasks returns the tasks of a deployment, with what jobs tell of them.
 func (e *Reader) tasks(ctx context.Context, now *state.State, d *course.Deployment) ([]course.Task, error) {
 	tasks, err := e.Plans.Tasks(ctx, now.Deployments, d)

@@ -27,6 +27,7 @@ var deployMethods = []method{
 	{"QueryDeployment", 1, 1, asksStored, queryDeployment},             // id
 	{"QueryDeploymentTasks", 1, 1, asksStored, queryDeploymentTasks},   // id
 	{"ExplainDeploymentTask", 3, 3, asksStored, explainDeploymentTask}, // id, task, node
+	{"OutlineDeployment", 1, 1, asksStored, outlineDeployment},         // id
 	{"LatestDeployment", 1, 1, asksStored, latestDeployment},           // environment
 	{"DiffStates", 2, 2, asksStored, diffStates},                       // old and new state
 	{"EvalExpression", 1, 1, asksStored, evalExpression},               // question
@@ -108,6 +109,14 @@ func deleteTaskGraph(ctx context.Context, d *Deps, a *arguments) (any, error) {
 		return nil, err
 	}
 	return nil, d.Rollout.DeleteGraph(ctx, name, by)
+}
+
+func outlineDeployment(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	id := a.integer(0)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return d.Querier.Deployments.Outline(ctx, id)
 }
 
 func queryTaskGraph(ctx context.Context, d *Deps, a *arguments) (any, error) {

@@ -44,6 +44,7 @@ var deployResources = []route{
 	}},
 	{"/2/deployments/{id}", methods{get: ofDeployment(func(r *request, e *rollout.Reader, id int64) (any, error) { return e.Progress(r.Context(), id) })}},
 	{"/2/deployments/{id}/tasks", methods{get: ofDeployment(func(r *request, e *rollout.Reader, id int64) (any, error) { return e.Tasks(r.Context(), id) })}},
+	{"/2/deployments/{id}/outline", methods{get: ofDeployment(func(r *request, e *rollout.Reader, id int64) (any, error) { return e.Outline(r.Context(), id) })}},
 	{"/2/deployments/{id}/tasks/{node}/{task}", methods{get: ofDeployment(func(r *request, e *rollout.Reader, id int64) (any, error) {
 		return e.Explain(r.Context(), id, r.variables["task"], r.variables["node"])
 	})}},

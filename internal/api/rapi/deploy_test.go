@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/drover-project/drover/internal/audit"
+	"github.com/drover-project/drover/internal/deploy/course"
 )
 
 const (
@@ -102,6 +103,13 @@ func TestDeploymentOverRAPI(t *testing.T) {
 	if r.do("GET", "/2/deployments/1/tasks/1/check", nil).decode(t, &explained); explained.State != "error" || strings.Join(explained.Requires, " ") != "1/note" ||
 		explained.Parameters.Cmd != "test -e "+dir+"/repaired" {
 		t.Errorf("explained is %+v", explained)
+	}
+	var outline course.Outline
+	if r.do("GET", "/2/deployments/1/outline", nil).decode(t, &outline); len(outline.Tasks) != 2 || len(outline.After) != 1 {
+		t.Errorf("the outline is %+v", outline)
+	}
+	if a := r.do("GET", "/2/deployments/9/outline", nil); a.status != http.StatusNotFound {
+		t.Errorf("of a deployment that there is not: %d", a.status)
 	}
 	if a := r.do("GET", "/2/deployments/1/tasks/1/gone", nil); a.status != http.StatusNotFound {
 		t.Errorf("a task that is not there: %d %s", a.status, a.text)

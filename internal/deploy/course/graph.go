@@ -1,7 +1,12 @@
 package course
 
+import (
+	"cmp"
+	"slices"
+)
+
 // TaskGraph is the plan by its tasks, whatever the nodes: their ids in the order of the plan, and which comes after which, [before, after] by their
-// places in that order.
+// places in that order, sorted.
 func (c *Course) TaskGraph() (tasks []string, lines [][2]int) {
 	at := map[string]int{}
 	for i := range c.Steps {
@@ -38,6 +43,7 @@ func (c *Course) TaskGraph() (tasks []string, lines [][2]int) {
 			}
 		}
 	}
+	slices.SortFunc(lines, func(a, b [2]int) int { return cmp.Or(a[0]-b[0], a[1]-b[1]) })
 	return tasks, lines
 }
 
@@ -94,6 +100,19 @@ func Sums(tasks []Task) []Sum {
 		x.State = telling(x, counts[i])
 	}
 	return out
+}
+
+// Outline is a deployment by its tasks, whatever their nodes.
+type Outline struct {
+	Tasks []Sum `json:"tasks"`
+	// After are pairs of places in Tasks: the second one comes after the first.
+	After [][2]int `json:"after"`
+}
+
+// OutlineOf is the outline of a plan, whose tasks are as they are now.
+func OutlineOf(c *Course, tasks []Task) *Outline {
+	_, after := c.TaskGraph()
+	return &Outline{Tasks: Sums(tasks), After: append([][2]int{}, after...)}
 }
 
 // situation is the state of a task on a node, with what its job tells.
