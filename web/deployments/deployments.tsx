@@ -35,7 +35,7 @@ export function DeploymentsScreen() {
 }
 
 function Environment({ r }: { r: Row }) {
-	return <li data-id={r.text("name")}><a href={to("/deployments", { filter: `environment == ${JSON.stringify(r.text("name"))}` })} data-in class="name">{r.text("name")}</a> <span class="faint">{r.text("status")}</span>
+	return <li data-id={r.text("name")}><a href={to("/deployments", { filter: `environment == ${JSON.stringify(r.text("name"))}` })} data-in class="name">{r.text("name")}</a> <span class="faint">{r.text("deployed")}</span>
 		<div class="faint">{r.value("node_cnt") ?? 0} nodes · changed <Ago at={r.value("mtime")} /> by {r.text("who")}</div>
 		<div class="faint">by {(r.value("graphs") ?? []).join(", ") || "no graph"}</div>
 		<Command text={"drover deploy plan " + r.text("name")} quiet /></li>;

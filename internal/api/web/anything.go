@@ -41,7 +41,7 @@ var things = []thing{
 	{"export", "exports of instances", "node,export", "node"},
 	{"filter", "filter rules", "rule,priority,action_text,predicates_text,held,decides,until", ""},
 	{"lock", "locks that jobs have or wait for", "name,mode,owner,pending", "name"},
-	{"environment", "what deployments deploy", "name,status,node_cnt,graphs,generation,mtime,who", "name"},
+	{"environment", "what deployments deploy", "name,deployed,node_cnt,graphs,generation,mtime,who", "name"},
 	{"deployment", "deployments", "id,environment,status,mode,runs,begun,ended,who,why", "-id"},
 	{"task", "the tasks of deployments, on their nodes", "deployment,step,node,task,state,job,why", "-deployment,step"},
 	{"server", "servers of the Compute API", "name,status,instance,tags,pending,pending_age", "name"},

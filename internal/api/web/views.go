@@ -132,7 +132,7 @@ var views = map[string]view{
 	"rules": {item: "filter", fields: "uuid,rule,rule_name,priority,action_text,predicates_text,reason,added_by,until,shadow,held,decides,would_hold,changed,longest_hold,comment", limit: 500,
 		command: "drover filter list"},
 
-	"environments":      {item: "environment", fields: "name,status,node_cnt,graphs,generation,mtime,who,reason_trail", sort: "name", limit: 500, command: "drover deploy env list"},
+	"environments":      {item: "environment", fields: "name,deployed,node_cnt,graphs,generation,mtime,who,reason_trail", sort: "name", limit: 500, command: "drover deploy env list"},
 	"deployments":       {item: "deployment", fields: "id,environment,status,mode,runs,steps,begun,ended,created,who,why", sort: "-id", limit: 200, list: true, command: "drover query deployment"},
 	"deployments.count": {item: "deployment", by: "status", figures: "count", list: true, command: "drover query deployment --group-by status --figures count"},
 	"deployment":        {value: deploymentOf, every: time.Minute, pause: rest, command: "drover deploy status $id"},

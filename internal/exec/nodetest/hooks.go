@@ -11,6 +11,8 @@ import (
 // runHooks: a node tells which hooks it has, runs those of a directory with their environment as often as it is ordered to, and for no leader of old.
 func runHooks(r *Rig) {
 	ctx := r.Context()
+	_, err := r.Node.State(ctx, false) // which waits for a node that is still on its way
+	r.Must(err)
 	dirs, err := r.Node.HookDirs(ctx)
 	r.Must(err)
 	if len(dirs) > 0 {
