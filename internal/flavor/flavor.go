@@ -162,6 +162,7 @@ type Ask struct {
 
 // Add makes a flavor; without an id it gets a UUID. Exists when there is one of its id or name.
 func (s *Service) Add(ctx context.Context, f Flavor, ask Ask) (Flavor, error) {
+	drawn := f.ID == ""
 	f.ID = cmp.Or(f.ID, s.cfg.NewUUID())
 	slices.Sort(f.Projects)
 	f.Projects = slices.Compact(f.Projects)
@@ -185,7 +186,11 @@ func (s *Service) Add(ctx context.Context, f Flavor, ask Ask) (Flavor, error) {
 	if len(all) >= MaxFlavors {
 		return f, fault.New(fault.TooLarge, "There are %d flavors, and no more are kept.", MaxFlavors).At("flavor").WithHint("remove some")
 	}
-	return f, s.commit(audit.FlavorAdd, nil, &f, ask)
+	err = s.commit(audit.FlavorAdd, nil, &f, ask)
+	if ask.Dry && drawn { // another one is drawn when it is made
+		f.ID = ""
+	}
+	return f, err
 }
 
 // Edit is a change of a flavor. What is nil or empty stays.

@@ -82,6 +82,9 @@ func TestFlavorsLast(t *testing.T) {
 	if _, err := r.Add(t.Context(), big, dry); err != nil || len(r.events) > 0 {
 		t.Errorf("for a trial: %v, %v", err, r.events)
 	}
+	if f, err := r.Add(t.Context(), flavor.Flavor{Flavor: server.Flavor{Name: "other", RAM: 64, VCPUs: 1}}, dry); err != nil || f.ID != "" {
+		t.Errorf("a trial tells an id that no flavor will have: %q, %v", f.ID, err)
+	}
 	r.has("at first", "m1.tiny", "m1.small")
 	if _, err := r.Add(t.Context(), big, ask); err != nil {
 		t.Fatal(err)

@@ -28,6 +28,19 @@ var (
 	}
 )
 
+// actionNames are the actions that there are at the version of a request.
+func (r *request) actionNames() []string {
+	out := slices.Concat(slices.Collect(maps.Keys(actions)), slices.Collect(maps.Keys(locking)))
+	if r.flavour == nova {
+		out = append(out, consoleOutput)
+		if !r.since(withConsoles) {
+			out = slices.AppendSeq(out, maps.Keys(oldConsoles))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // act does what the one key of the body names: an action of the table, each of which is a task of the server; or, at the versions that have it, something about its console.
 func act(r *request) (result, error) {
 	s, err := r.server()
@@ -54,7 +67,7 @@ func act(r *request) (result, error) {
 		a, known := actions[key]
 		if !known {
 			return result{}, fault.New(fault.Invalid, "There is no such action: %s", fault.Clip(key, 100)).
-				WithHint("there are %s", strings.Join(slices.Sorted(maps.Keys(actions)), ", ")+", lock, unlock")
+				WithHint("there are %s", strings.Join(r.actionNames(), ", "))
 		}
 		if err := (intake.Key{Done: true, In: a.arguments}).Check(key, argument); err != nil {
 			return result{}, err

@@ -93,6 +93,9 @@ func TestWhatAServerPrinted(t *testing.T) {
 	}
 	_, other := r.join("bob", "lab", identity.Member)
 	r.explained("of another project", r.ask(http.MethodPost, path, `{"os-getConsoleOutput":{}}`, "X-Auth-Token", other), http.StatusNotFound)
+	if a := r.ask(http.MethodPost, path, `{"os-zzz":{}}`); a.status != http.StatusBadRequest || !strings.Contains(a.text, "os-getConsoleOutput") || !strings.Contains(a.text, "os-start") || !strings.Contains(a.text, "unlock") {
+		t.Errorf("of an action that there is not: %d, %s", a.status, a.text)
+	}
 	r.explained("in Cyclades' words", r.ask(http.MethodPost, at(cyclades, s)+"/action", `{"os-getConsoleOutput":{}}`), http.StatusBadRequest)
 	for why, status := range map[error]int{
 		fault.New(fault.Unsupported, "its machine is pretended"): 501, fault.New(fault.Environment, "its node is away"): 503, fault.New(fault.Unavailable, "its node is away"): 503,

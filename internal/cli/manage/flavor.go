@@ -142,6 +142,9 @@ func changeFlavors(ctx context.Context, sh *shell.Shell, words, method string, a
 		if sh.Flags.DryRun {
 			words = "would be " + words
 		}
+		if f.ID == "" { // it is made with the flavor
+			return sh.Printf("flavor %s %s\n", f.Name, words)
+		}
 		return sh.Printf("flavor %s (%s) %s\n", f.Name, f.ID, words)
 	})
 }
