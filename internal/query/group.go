@@ -86,7 +86,7 @@ func (g *grouping) of(c Cell) Cell {
 	default:
 		at = int64(math.Floor(asFloat(v)))
 	}
-	return Cell{Value: at - (at%g.span+g.span)%g.span}
+	return Cell{Value: at - at%g.span}
 }
 
 // column is what the column is of groups by a field.

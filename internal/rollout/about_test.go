@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/deploy/course"
 )
 
@@ -73,6 +75,32 @@ func TestATaskRunsWhenNodesComeAndGo(t *testing.T) {
 			t.Errorf("%s: %q runs, want %q", step.name, got, step.runs)
 		}
 		r.end(r.start(step.wish))
+	}
+}
+
+// TestAllSeeTheNodes, whichever processor computes what is theirs.
+func TestAllSeeTheNodes(t *testing.T) {
+	const many = 20
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	r := newRig(t, many)
+	r.graph("g", fmt.Sprintf("- {id: a, type: shell, version: 2.1.0, role: web, condition: {yaql_exp: '$.nodes.len() = %d'}}", many))
+	var nodes []string
+	for i := range many {
+		nodes = append(nodes, fmt.Sprintf("%d:web", i+1))
+	}
+	r.members(nodes...)
+	if got := strings.Fields(r.runs(Wish{Environment: "e"})); len(got) != many {
+		t.Errorf("it runs on %d nodes: %q", len(got), got)
+	}
+}
+
+// TestPartsOfAbsentNodesAreReferredTo: what a deployment keeps of nodes that take no part in it is not taken for what nothing refers to.
+func TestPartsOfAbsentNodesAreReferredTo(t *testing.T) {
+	of := &referring{deployments: []*course.Deployment{{Common: "a", Nodes: []course.Node{{Part: "b"}}, Absent: []course.Node{{Part: "c"}}}}}
+	var found []course.Digest
+	of.eachDigest(func(d *course.Digest) { found = append(found, *d) })
+	if !slices.Equal(slices.Compact(slices.Sorted(slices.Values(found))), []course.Digest{"a", "b", "c"}) {
+		t.Errorf("it refers to %q", found)
 	}
 }
 
@@ -149,11 +177,28 @@ func TestHowFarAnEnvironmentHasComeIsKept(t *testing.T) {
 	}
 }
 
+// TestAnEnvironmentOfOtherMachinesIsNew: where no success counts, for all nodes are other machines than then, it is as before the first one.
+func TestAnEnvironmentOfOtherMachinesIsNew(t *testing.T) {
+	r := newRig(t, 2)
+	r.graph("g", "- {id: a, type: shell, version: 2.1.0, role: '*', condition: {yaql_exp: $.environment.status = new}}")
+	r.members("1:web", "2:web")
+	r.end(r.start(Wish{Environment: "e"}))
+	if got := r.runs(Wish{Environment: "e"}); got != "" {
+		t.Errorf("%q runs in what was deployed", got)
+	}
+	for i, name := range []string{"node1", "node2"} {
+		r.alter(name, func(n *cluster.Node) { n.UUID = fmt.Sprintf("00000000-0000-4000-8000-00000000aaa%d", i) })
+	}
+	if got := r.runs(Wish{Environment: "e"}); got != "1/a 2/a" {
+		t.Errorf("%q runs on other machines", got)
+	}
+}
+
 // TestTheConsoleSeesNodesAndStatus evaluates as tasks do.
 func TestTheConsoleSeesNodesAndStatus(t *testing.T) {
-	r := newRig(t, 2)
+	r := newRig(t, 3)
 	r.graph("g", "- {id: a, type: shell, version: 2.1.0, role: '*'}")
-	r.members("1:web", "2:db")
+	r.members("1:web", "2:db", "master:master")
 	r.end(r.start(Wish{Environment: "e", Nodes: []string{"1"}}))
 	for expression, want := range map[string]string{
 		"$.nodes.role":            `["web","db"]`,

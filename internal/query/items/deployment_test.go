@@ -15,7 +15,7 @@ import (
 	"github.com/drover-project/drover/internal/state"
 )
 
-var environmentTests = []string{`name == "e0"`, `generation > 2`, `node_cnt == 1`}
+var environmentTests = []string{`name == "e0"`, `generation > 2`, `node_cnt == 1`, `deployed == "new"`}
 
 var deploymentTests = []string{`id == 1`, `status == "running"`, `attempt > 1`, `ended > 0`}
 
@@ -53,7 +53,7 @@ func (w *world) drawDeployments(t *rapid.T, c *state.Change) {
 	switch {
 	case now == nil:
 		w.records[id] = map[int32]*course.Record{}
-		c.Deployments = []*course.Deployment{{ID: id, Environment: "e0", Status: course.Planned, Steps: len(aCourse.Steps)}}
+		c.Deployments = []*course.Deployment{{ID: id, Environment: "e0", Mode: course.Earnest, Status: course.Planned, Steps: len(aCourse.Steps)}}
 		return
 	case !now.Status.Active():
 		next := *now
