@@ -90,7 +90,7 @@ var asking = []shell.Verb{
 	{Path: "node evacuate", Does: shell.Disturbs, Question: "Move all instances off %s?", Example: "node evacuate node1.drover.example"},
 	{Path: "node migrate", Does: shell.Disturbs, Question: "Migrate the instances of %s?", Example: "node migrate node1.drover.example"},
 	{Path: "node powercycle", Does: shell.Disturbs, Question: "Switch %s off and on, at once?", Example: "node powercycle node1.drover.example"},
-	{Path: "cluster format raise", Does: shell.Destroys, Question: "Raise the format of the store? Programs that do not know it cannot lead any more.", Example: "cluster format raise"},
+	{Path: "cluster format raise", Does: shell.Destroys, When: "there is a format to raise", Question: "Raise the format of the store? Programs that do not know it cannot lead any more.", Example: "cluster format raise"},
 	{Path: "cluster forget-controller", Does: shell.Destroys, Question: "Forget the controller %s?", Example: "cluster forget-controller c3"},
 	{Path: "group remove", Does: shell.Destroys, Question: "Remove the node group %s?", Example: "group remove spare"},
 	{Path: "group evacuate", Does: shell.Disturbs, Question: "Move all instances out of %s?", Example: "group evacuate default"},
