@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -315,6 +316,51 @@ func TestScriptsDumpAndImport(t *testing.T) {
 	}
 	r.nothingStaged("node1")
 	r.nothingStaged("node2")
+}
+
+// TestScriptsThatFailTellNoSecrets: what a script was given in secret and prints is neither in the error of the opcode nor in its log.
+func TestScriptsThatFailTellNoSecrets(t *testing.T) {
+	r := newRig(t, "node1", "node2")
+	script := func(name, text string) {
+		t.Helper()
+		for _, node := range []string{"node1", "node2"} {
+			dir := filepath.Join(r.dir, node, "os", "own")
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const fine, tells = "#!/bin/sh\ncat >/dev/null\n", "#!/bin/sh\necho wrong is $OSP_PW >&2; exit 3\n"
+	for name, text := range map[string]string{"ganeti_api_version": "20\n", "variants.list": "default\n", "parameters.list": "pw a password\n",
+		"create": fine, "export": "#!/bin/sh\necho dump\n", "import": fine, "rename": fine, "verify": fine} {
+		script(name, text)
+	}
+	private := params{"pw": "planted-private"}
+	r.must(`["node1"]`, "OP_INSTANCE_CREATE", params{"instance_name": "one", "mode": "create", "pnode": "node1", "disk_template": "file",
+		"disks": []any{params{"size": 8}}, "nics": []any{}, "os_type": "own+default", "osparams_private": private, "start": false})
+	r.must(`[true,[true]]`, "OP_BACKUP_EXPORT", one(params{"target_node": "node2"}))
+	for _, c := range []struct {
+		script, opcode string
+		params         params
+	}{
+		{"export", "OP_BACKUP_EXPORT", one(params{"target_node": "node2"})},
+		{"import", "OP_INSTANCE_CREATE", params{"instance_name": "two", "mode": "import", "src_path": "one", "pnode": "node2", "disk_template": "file", "disks": []any{}, "nics": []any{},
+			"osparams_private": private, "start": false}},
+		{"create", "OP_INSTANCE_REINSTALL", one(params{"osparams_private": private})},
+		{"rename", "OP_INSTANCE_CREATE", params{"instance_name": "three", "mode": "import", "src_path": "one", "pnode": "node2", "disk_template": "file", "disks": []any{}, "nics": []any{},
+			"osparams_private": private, "start": false}},
+	} {
+		script(c.script, tells)
+		result, err := r.run(c.opcode, c.params)
+		all := fmt.Sprint(result, err, r.log)
+		if strings.Contains(all, "planted") || !strings.Contains(all, "wrong is <redacted>") {
+			t.Errorf("%s: %s", c.opcode, all)
+		}
+		script(c.script, fine)
+	}
 }
 
 // TestAnImportGoesOnUnderAnother controller, which knows the export no more.
