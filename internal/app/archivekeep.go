@@ -10,12 +10,13 @@ import (
 	"github.com/drover-project/drover/internal/queue"
 )
 
-// Keep says what stays in the archive: jobs that ended within a time, and so many of the newest; and events of a time. The zero value has all jobs
-// stay, and as many events as there are bounds for.
+// Keep says what stays in the archive: jobs that ended within a time, and so many of the newest; and events and deployments of a time. The zero value has
+// all jobs and deployments stay, and as many events as there are bounds for.
 type Keep struct {
-	For    time.Duration
-	Jobs   int
-	Events time.Duration
+	For         time.Duration
+	Jobs        int
+	Events      time.Duration
+	Deployments time.Duration
 }
 
 // ofJobs tells whether anything is said of jobs.
@@ -37,7 +38,7 @@ var ageUnits = map[byte]time.Duration{'d': 24 * time.Hour, 'w': 7 * 24 * time.Ho
 func parseKeep(text string) (k Keep, err error) {
 	wrong := func(why string) error {
 		return fault.New(fault.Invalid, "archive-keep: %s in %q", why, text).At("archive-keep").
-			WithHint(`an age such as "90d", a number of jobs such as "100000 jobs", an age of events such as "events 2y", or several: "90d, 100000 jobs, events 1y"`)
+			WithHint(`an age such as "90d", a number of jobs such as "100000 jobs", an age of events such as "events 2y", one of deployments such as "deployments 1y", or several: "90d, 100000 jobs, events 1y, deployments 1y"`)
 	}
 	if strings.TrimSpace(text) == "" {
 		return k, nil
@@ -53,8 +54,10 @@ func parseKeep(text string) (k Keep, err error) {
 			continue
 		}
 		into, what := &k.For, ""
-		if of, events := strings.CutPrefix(word, "events "); events {
-			into, what, word = &k.Events, " of events", strings.TrimSpace(of)
+		for kind, of := range map[string]*time.Duration{"events": &k.Events, "deployments": &k.Deployments} {
+			if age, named := strings.CutPrefix(word, kind+" "); named {
+				into, what, word = of, " of "+kind, strings.TrimSpace(age)
+			}
 		}
 		age, ok := parseAge(word)
 		if !ok || age <= 0 || *into > 0 {

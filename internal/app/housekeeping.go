@@ -8,6 +8,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/reason"
+	"github.com/drover-project/drover/internal/rollout"
 )
 
 // controllerItself is who does what nobody asked for.
@@ -68,6 +69,23 @@ func keepEvents(ctx context.Context, keep Keep, log *slog.Logger, prune func(con
 			log.Warn("old events could not be removed", "error", err)
 		case p.Events > 0:
 			log.Info("old events were removed", "events", p.Events, "from", p.First.UTC(), "until", p.Last.UTC(), "bytes", p.Bytes)
+		}
+		return nil
+	})
+}
+
+// keepDeployments removes deployments that are older than they need be, until ctx ends.
+func keepDeployments(ctx context.Context, keep Keep, log *slog.Logger, prune func(context.Context, time.Time, time.Duration, bool, rollout.By) (*rollout.Removal, error)) error {
+	if keep.Deployments == 0 {
+		return nil
+	}
+	return regularly(ctx, pruneEvery, func() error {
+		r, err := prune(ctx, time.Now().Add(-keep.Deployments), pruneLimit, false, controllerItself)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			log.Warn("old deployments could not be removed", "error", err)
+		case err == nil && len(r.Deployments) > 0:
+			log.Info("old deployments were removed", "deployments", len(r.Deployments), "first", r.Deployments[0].ID, "last", r.Deployments[len(r.Deployments)-1].ID)
 		}
 		return nil
 	})

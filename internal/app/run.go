@@ -351,6 +351,7 @@ func (m *member) parts(c *controller, o Options, s *surfaces) []func(context.Con
 		c.keepLease, c.store.wait, c.queue.Failed, func(ctx context.Context) error { return c.keepTidy(ctx, o.ArchiveAfter) },
 		func(ctx context.Context) error { return keepWithin(ctx, o.ArchiveKeep, c.log, c.queue.Prune) },
 		func(ctx context.Context) error { return keepEvents(ctx, o.ArchiveKeep, c.log, c.queue.PruneEvents) }, c.journal,
+		func(ctx context.Context) error { return keepDeployments(ctx, o.ArchiveKeep, c.log, c.rollout.Prune) },
 		func(ctx context.Context) error { return c.tellWaits(ctx, cmp.Or(o.waitsEvery, waitsEvery)) },
 		s.serveMonitors, c.reconcile, c.keepWatchdog, m.keepCertificate, func(ctx context.Context) error { return m.reload(ctx, o, s.cert) },
 		c.keepFormat, c.querier.HearNodes, func(ctx context.Context) error { return s.ganeti.keep(ctx, c.picture) },

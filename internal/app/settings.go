@@ -135,7 +135,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.Var(&s.ShutdownDelay, "shutdown-delay", "how long a controller with peers goes on serving after the first signal, while /readyz says that it is leaving and another leads")
 	f.Var(&s.WatchEvery, "watch-every", "how often it is looked for instances that are to run and do not, which are started again; 0 never looks")
 	f.Var(&s.ArchiveAfter, "archive-after", "how long ended jobs stay before they move to the archive")
-	f.StringVar(&s.ArchiveKeep, "archive-keep", s.ArchiveKeep, "what stays in the archive: jobs of an age, a number of them, or both, and events of an age (\"90d\", \"100000 jobs\", \"90d, 100000 jobs, events 1y\"); what is older and beyond is removed (default: all jobs, and the newest 100,000 events)")
+	f.StringVar(&s.ArchiveKeep, "archive-keep", s.ArchiveKeep, "what stays in the archive: jobs of an age, a number of them, or both, events and deployments of an age (\"90d\", \"100000 jobs\", \"90d, 100000 jobs, events 1y, deployments 1y\"); what is older and beyond is removed (default: all jobs and deployments, and the newest 100,000 events)")
 	f.StringVar(&s.Backups, "backups", s.Backups, "directory with backups of the store on this machine, made by drover backup create: the age of the newest is told, and that there is none"+inPlaceOf(s.Backups, "none is looked at"))
 	f.Var(&s.LogLevel, "log-level", "what is logged: debug, info, warn or error")
 	f.Var(&s.LogFormat, "log-format", "how it is logged: "+strings.Join(daemon.LogFormats, " or "))

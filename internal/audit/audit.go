@@ -65,6 +65,7 @@ const (
 	DeploymentResume  Verb = "deployment.resume"
 	DeploymentRetry   Verb = "deployment.retry"
 	DeploymentStop    Verb = "deployment.stop"
+	DeploymentDelete  Verb = "deployment.delete"
 
 	// Unreadable stands in place of what a damaged event told.
 	Unreadable Verb = "unreadable"
@@ -98,6 +99,7 @@ func Verbs() map[Verb]string {
 		DeploymentBegin: "a plan was begun to be carried out", DeploymentResume: "a deployment was let go on",
 		Unreadable:      "the stored event cannot be read: what was done is lost",
 		DeploymentRetry: "what had failed in a deployment was tried again", DeploymentStop: "a deployment was told to begin nothing more",
+		DeploymentDelete: "a deployment that was over, or a plan that was not begun, was removed",
 	}
 }
 

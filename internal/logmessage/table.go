@@ -47,6 +47,7 @@ var table = []Message{
 	{"Store", Warn, "old jobs could not be archived", "The store failed.", passes},
 	{"Store", Warn, "the archive could not be pruned", "The store failed, or an archived job is damaged.", "Nothing, unless it comes again; then `drover store check`."},
 	{"Store", Warn, "old events could not be removed", "The store failed, or an archived job is damaged.", "Nothing, unless it comes again; then `drover store check`."},
+	{"Store", Warn, "old deployments could not be removed", "The store failed, or a stored success is damaged.", "Nothing, unless it comes again; then `drover store check`."},
 	{"Store", Warn, "what is deployed cannot be read here; the leader is asked", "The store failed a controller that stands by.", passes},
 	{"Secrets", Warn, "the keys of the leader are known until this controller ends", "The key file cannot be written.", "See to its disk and rights: at the next start the keys would be missing."},
 	{"Secrets", Warn, "the keys of the leader, with which secrets are sealed, are not known yet", "The leader does not answer, or has other keys.", itsMember},

@@ -37,11 +37,12 @@ import (
 const (
 	KindEnvironment store.Kind = "environment"
 	KindGraph       store.Kind = "task-graph"
-	KindPart        store.Kind = "state-part"      // digest -> JSON of the common part of a state, or of a node's
-	KindDeployment  store.Kind = "deployment"      //
-	KindPlan        store.Kind = "deployment-plan" // deployment/number -> a piece of its course
-	KindRecord      store.Kind = "deployment-task" // deployment/step -> what became of it
-	KindSuccess     store.Kind = "task-success"    // environment/node/task -> deployment
+	KindPart        store.Kind = "state-part"          // digest -> JSON of the common part of a state, or of a node's
+	KindDeployment  store.Kind = "deployment"          //
+	KindPlan        store.Kind = "deployment-plan"     // deployment/number -> a piece of its course
+	KindRecord      store.Kind = "deployment-task"     // deployment/step -> what became of it
+	KindSuccess     store.Kind = "task-success"        // environment/node/task -> deployment
+	KindCleared     store.Kind = "deployments-cleared" // below -> a number: of deployments with lower ones nothing is left
 )
 
 // By is who wants something and why.

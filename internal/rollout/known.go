@@ -33,6 +33,9 @@ func deploymentOf(t *course.Table, id int64) (*course.Deployment, error) {
 	if x := t.Deployment(id); x != nil {
 		return x, nil
 	}
+	if id > 0 && id < t.Newest() {
+		return nil, fault.New(fault.NotFound, "there is no deployment %d: it was removed, or never planned", id).WithHint("those that there are: drover deploy history")
+	}
 	return nil, fault.New(fault.NotFound, "there is no deployment %d", id)
 }
 

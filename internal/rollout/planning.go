@@ -236,28 +236,6 @@ func (e *Engine) storeDeployment(d *course.Deployment) error {
 	return e.commit(store.Tx{Put: []store.Put{put(KindDeployment, d.Key(), d)}}, &state.Change{Deployments: []*course.Deployment{d}})
 }
 
-// clearGaps removes what a controller has left that died while it stored a plan, and another one with a higher number that was done before. What is left
-// of the highest number goes with the next plan, which has that number.
-func (e *Engine) clearGaps(ctx context.Context) error {
-	next := int64(1)
-	for d := range e.known().Deployments() {
-		for ; next < d.ID; next++ {
-			_, err := e.cfg.Store.Get(ctx, store.Key{Kind: KindDeployment, ID: strconv.FormatInt(next, 10)})
-			if err == nil { // it cannot be read, and may be mended
-				continue
-			}
-			if !fault.Is(err, fault.NotFound) {
-				return err
-			}
-			if err := e.clearPlan(ctx, next); err != nil {
-				return err
-			}
-		}
-		next++
-	}
-	return nil
-}
-
 // clearPlan removes pieces of a plan of which no deployment tells: it was refused, or its controller died before.
 func (e *Engine) clearPlan(ctx context.Context, id int64) error {
 	prefix, tx := planPrefix(id), store.Tx{}

@@ -3,6 +3,7 @@ package standby
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/fault"
@@ -34,8 +35,13 @@ var deployed = map[store.Kind]func(c *state.Change, id string, value []byte) err
 		return err
 	},
 	rollout.KindDeployment: func(c *state.Change, id string, value []byte) error {
+		if value == nil {
+			n, err := strconv.ParseInt(id, 10, 64)
+			c.DeploymentsRemoved = append(c.DeploymentsRemoved, &course.Deployment{ID: n})
+			return err
+		}
 		d := &course.Deployment{}
-		err := decode(rollout.KindDeployment, id, value, d) // nobody deletes one
+		err := decode(rollout.KindDeployment, id, value, d)
 		c.Deployments = append(c.Deployments, d.Brief())
 		return err
 	},
@@ -72,6 +78,11 @@ func (f *Follower) readDeployments(ctx context.Context) error {
 // resumed, and else those that changed.
 func (f *Follower) takeTasks(ctx context.Context, c *state.Change, changed []store.Change) error {
 	known := f.shown.Load().Deployments
+	for i, d := range c.DeploymentsRemoved { // with what those who watch its tasks are to be told
+		if before := known.Deployment(d.ID); before != nil {
+			c.DeploymentsRemoved[i] = before
+		}
+	}
 	now := map[int64]*course.Deployment{}
 	for _, d := range c.Deployments {
 		now[d.ID] = d

@@ -135,7 +135,15 @@ func TestFollowersTellOfDeployments(t *testing.T) {
 			r.tasks(id, course.Ready, course.Failed, course.Blocked, course.Ready)
 			return err
 		}},
+		{"planned anew", func() error {
+			_, _, err := deployments.Plan(t.Context(), rollout.Wish{Environment: "prod"}, rollout.By{})
+			return err
+		}},
 		{"the environment is gone", func() error { return deployments.DeleteEnvironment(t.Context(), "prod", rollout.By{}) }},
+		{"a deployment is removed", func() error {
+			_, err := deployments.Delete(t.Context(), []int64{id}, false, rollout.By{})
+			return err
+		}},
 	} {
 		r.check(step.do())
 		r.agree(f, step.name)

@@ -57,6 +57,7 @@ var (
 		"state-part":             "states are computed with by the leader",
 		"task-success":           "the same",
 		"deployment-plan":        "read from the store",
+		"deployments-cleared":    "the leader's own notes",
 		"deployment-task":        "read while its deployment is under way, and else from the store",
 	}
 )

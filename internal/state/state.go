@@ -108,12 +108,13 @@ type Change struct {
 	// Servers are new values of servers, ServersRemoved those taken out, by id.
 	Servers        []*server.Server
 	ServersRemoved []string
-	// Environments, Graphs and Deployments are new values; those named by EnvironmentsRemoved and GraphsRemoved were taken out.
+	// Environments, Graphs and Deployments are new values; those named by the fields that end in Removed were taken out.
 	Environments        []*course.Environment
 	EnvironmentsRemoved []string
 	Graphs              []*course.Graph
 	GraphsRemoved       []string
 	Deployments         []*course.Deployment
+	DeploymentsRemoved  []*course.Deployment
 	// Records say how tasks of deployments that are under way ended.
 	Records []*course.Record
 }
@@ -162,7 +163,7 @@ func (c *Change) ofJobs() bool { return len(c.Jobs)+len(c.Holds)+len(c.Archived)
 func (c *Change) ofServers() bool { return len(c.Servers)+len(c.ServersRemoved) > 0 }
 
 func (c *Change) ofDeployments() bool {
-	return len(c.Environments)+len(c.EnvironmentsRemoved)+len(c.Graphs)+len(c.GraphsRemoved)+len(c.Deployments)+len(c.Records) > 0 ||
+	return len(c.Environments)+len(c.EnvironmentsRemoved)+len(c.Graphs)+len(c.GraphsRemoved)+len(c.Deployments)+len(c.DeploymentsRemoved)+len(c.Records) > 0 ||
 		slices.ContainsFunc(c.Jobs, func(j *job.Job) bool { _, ok := course.KnownOf(j); return ok })
 }
 
@@ -213,6 +214,9 @@ func (s *State) setDeployments(c *Change) {
 	}
 	for _, d := range c.Deployments {
 		s.Deployments.PutDeployment(d)
+	}
+	for _, d := range c.DeploymentsRemoved {
+		s.Deployments.RemoveDeployment(d.ID)
 	}
 	for _, r := range c.Records {
 		s.Deployments.PutRecord(r)

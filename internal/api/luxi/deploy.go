@@ -2,9 +2,12 @@ package luxi
 
 import (
 	"context"
+	"time"
 
 	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/live"
+	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/rollout"
 )
 
@@ -24,6 +27,8 @@ var deployMethods = []method{
 	{"BeginDeployment", 1, 2, changes, beginDeployment},                // id, [reason trail]
 	{"StopDeployment", 1, 2, changes, stopDeployment},                  // id, [reason trail]
 	{"ResumeDeployment", 2, 3, changes, resumeDeployment},              // id, whether to retry what failed, [reason trail]
+	{"DeleteDeployments", 1, 3, changes, deleteDeployments},            // ids, [reason trail], [whether to change nothing]
+	{"PruneDeployments", 2, 4, changes, pruneDeployments},              // before, in seconds since the epoch, timeout in seconds, [reason trail], [whether to change nothing]
 	{"QueryDeployment", 1, 1, asksStored, queryDeployment},             // id
 	{"QueryDeploymentTasks", 1, 1, asksStored, queryDeploymentTasks},   // id
 	{"ExplainDeploymentTask", 3, 3, asksStored, explainDeploymentTask}, // id, task, node
@@ -180,6 +185,24 @@ func resumeDeployment(ctx context.Context, d *Deps, a *arguments) (any, error) {
 		return nil, err
 	}
 	return d.Rollout.Resume(ctx, id, retry, by)
+}
+
+func deleteDeployments(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	var ids []int64
+	by, dry := a.as(1), a.optionalBool(2)
+	a.decode(0, "[Int]", &ids)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return d.Rollout.Delete(ctx, ids, dry, by)
+}
+
+func pruneDeployments(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	before, limit, by, dry := a.number(0), a.number(1), a.as(2), a.optionalBool(3)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return d.Rollout.Prune(ctx, time.Unix(0, 0).Add(job.Seconds(before)), min(job.Seconds(limit), luxiwire.MaxWait), dry, by)
 }
 
 func queryDeployment(ctx context.Context, d *Deps, a *arguments) (any, error) {

@@ -42,7 +42,12 @@ var deployResources = []route{
 		get:  deploying(func(r *request, e *rollout.Reader) (any, error) { return e.Deployments(r.Context()) }),
 		post: changing(opcodeBody, planDeployment),
 	}},
-	{"/2/deployments/{id}", methods{get: ofDeployment(func(r *request, e *rollout.Reader, id int64) (any, error) { return e.Progress(r.Context(), id) })}},
+	{"/2/deployments/{id}", methods{
+		get: ofDeployment(func(r *request, e *rollout.Reader, id int64) (any, error) { return e.Progress(r.Context(), id) }),
+		del: toDeployment(func(r *request, e *rollout.Engine, id int64) (any, error) {
+			return e.Delete(r.Context(), []int64{id}, false, r.who())
+		}),
+	}},
 	{"/2/deployments/{id}/tasks", methods{get: ofDeployment(func(r *request, e *rollout.Reader, id int64) (any, error) { return e.Tasks(r.Context(), id) })}},
 	{"/2/deployments/{id}/outline", methods{get: ofDeployment(func(r *request, e *rollout.Reader, id int64) (any, error) { return e.Outline(r.Context(), id) })}},
 	{"/2/deployments/{id}/tasks/{node}/{task}", methods{get: ofDeployment(func(r *request, e *rollout.Reader, id int64) (any, error) {

@@ -291,6 +291,38 @@ func TestDeploymentsAskForAnAccount(t *testing.T) {
 	}
 }
 
+// TestDeploymentsAreDeleted: one that nothing is decided by, with who and why; the others stay, and it is said by what.
+func TestDeploymentsAreDeleted(t *testing.T) {
+	r, _ := deployRig(t)
+	for range 2 {
+		if a := r.do("POST", "/2/deployments", map[string]any{"environment": "prod"}); a.status != http.StatusOK {
+			t.Fatal(a.text)
+		}
+	}
+	for _, c := range []struct {
+		path   string
+		status int
+		says   string
+	}{
+		{"/2/deployments/2", 409, "it is the newest of all, and its number must not be given again"},
+		{"/2/deployments/1?dry-run=1", 400, "dry-run"},
+		{"/2/deployments/1?reason=a+mistake", 200, `"environment":"prod"`},
+		{"/2/deployments/1", 404, "there is no deployment 1: it was removed"},
+	} {
+		if a := r.do("DELETE", c.path, nil); a.status != c.status || !strings.Contains(strings.ReplaceAll(a.text, ": \"", ":\""), c.says) {
+			t.Errorf("DELETE %s: %d %s", c.path, a.status, a.text)
+		}
+	}
+	last := ""
+	for e, err := range r.queue.Events(t.Context()) {
+		r.check(err)
+		last = string(e.What) + " " + e.Object + " " + e.Name + " " + e.Why()
+	}
+	if last != "deployment.delete 1 prod a mistake" {
+		t.Errorf("recorded is %q", last)
+	}
+}
+
 // TestEnvironmentsArePutAsTheyAreShown: what GET gives, PUT takes.
 func TestEnvironmentsArePutAsTheyAreShown(t *testing.T) {
 	r, _ := deployRig(t)

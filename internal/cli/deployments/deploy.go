@@ -54,7 +54,7 @@ func Command(sh *shell.Shell) *cobra.Command {
 		sh.Group("graph", "Task graphs", graphPut(sh), graphShow(sh), graphDelete(sh)),
 		deployRun(sh), deployStop(sh), deployGoOn(sh, "resume", "Let a deployment go on that was stopped or failed; what failed stays so", false),
 		deployGoOn(sh, "retry", "Try again what failed in a deployment, and what depends on it", true),
-		deployStatus(sh), deployWatch(sh), deployLogs(sh), deployPicture(sh), history, tasks, deployDiff(sh), deployConsole(sh))
+		deployStatus(sh), deployWatch(sh), deployLogs(sh), deployPicture(sh), deployDelete(sh), history, tasks, deployDiff(sh), deployConsole(sh))
 	completeNames(sh, cmd)
 	return cmd
 }

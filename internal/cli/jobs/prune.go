@@ -78,6 +78,29 @@ func (p *eventPruning) what() string {
 	return fmt.Sprintf("%s %s, about %s", shell.Counted(p.Events, "event"), span(*p.First, *p.Last), ofBytes(p.Bytes))
 }
 
+// deploymentPruning is which deployments went, or would.
+type deploymentPruning struct {
+	Deployments []struct {
+		ID   int64 `json:"id"`
+		Over int64 `json:"over"`
+	} `json:"deployments"`
+	Spared int  `json:"spared"`
+	More   bool `json:"more"`
+}
+
+// what names the deployments.
+func (p *deploymentPruning) what() string {
+	n := len(p.Deployments)
+	if n == 0 {
+		return "no deployment"
+	}
+	first, last := p.Deployments[0].Over, p.Deployments[0].Over
+	for _, d := range p.Deployments {
+		first, last = min(first, d.Over), max(last, d.Over)
+	}
+	return fmt.Sprintf("%s of %s", shell.Counted(n, "deployment"), strings.TrimPrefix(span(time.Unix(0, first), time.Unix(0, last)), "at "))
+}
+
 // span is from when to when something was.
 func span(first, last time.Time) string {
 	const form = "2006-01-02 15:04"
@@ -92,15 +115,25 @@ func span(first, last time.Time) string {
 type keeping struct {
 	olderThan string
 	keep      int
-	events    string
+	// events and deployments are the ages at which those go.
+	events, deployments string
 }
 
-// ofJobs tells whether jobs are to go, and ofEvents whether events are.
+// ofJobs tells whether jobs are to go, ofEvents whether events are, and ofDeployments whether deployments are.
 func (k *keeping) ofJobs(cmd *cobra.Command) bool {
 	return cmd.Flags().Changed("older-than") || cmd.Flags().Changed("keep")
 }
 
 func (k *keeping) ofEvents(cmd *cobra.Command) bool { return cmd.Flags().Changed("events-older-than") }
+
+func (k *keeping) ofDeployments(cmd *cobra.Command) bool {
+	return cmd.Flags().Changed("deployments-older-than")
+}
+
+// asks tells whether anything is to go.
+func (k *keeping) asks(cmd *cobra.Command) bool {
+	return k.ofJobs(cmd) || k.ofEvents(cmd) || k.ofDeployments(cmd)
+}
 
 // ago is the moment an age ago, in seconds, of an option.
 func ago(option, age string, now time.Time) (float64, error) {
@@ -133,7 +166,7 @@ const pruneSeconds = 20
 func archivePrune(sh *shell.Shell) *cobra.Command {
 	var k keeping
 	cmd := shell.Heeding(shell.Changing, &cobra.Command{
-		Use: "prune [--older-than AGE] [--keep N] [--events-older-than AGE]", Short: "Remove jobs from the archive, and old events", Args: shell.Exactly(0),
+		Use: "prune [--older-than AGE] [--keep N] [--events-older-than AGE] [--deployments-older-than AGE]", Short: "Remove jobs from the archive, old events and deployments", Args: shell.Exactly(0),
 		Long: `prune removes jobs from the archive for good, with all that is known of them: those that ended
 longer ago than AGE, and that are not among the N newest. drover archive export writes them
 to a file before. --dry-run says how many would go, from when to when, and about how
@@ -144,27 +177,37 @@ The newest job of the archive stays, as do those for which others wait, at which
 deployments under way look, or of which events are still to be told. Ids do not come again.
 
 With --events-older-than it removes what was noted of things done that are no jobs (drover
-query event); the newest event stays.`,
+query event); the newest event stays.
+
+With --deployments-older-than it removes deployments, and plans that nobody began, with what
+became of each task. Those stay by which something is decided: the latest of each environment,
+and those in which tasks last succeeded. drover deploy delete removes single ones.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !k.ofJobs(cmd) && !k.ofEvents(cmd) {
-				return shell.Usage("%s: say which jobs: --older-than AGE, --keep N, or both; and which events: --events-older-than AGE", cmd.CommandPath())
+			if !k.asks(cmd) {
+				return shell.Usage("%s: say which jobs: --older-than AGE, --keep N, or both; which events: --events-older-than AGE; and which deployments: --deployments-older-than AGE", cmd.CommandPath())
 			}
 			before, keep, err := k.arguments(cmd, sh.Now())
 			if err != nil {
 				return err
 			}
-			var events float64
+			p := &pruner{cmd: cmd, sh: sh, before: before, keep: keep, jobs: k.ofJobs(cmd)}
 			if k.ofEvents(cmd) {
-				if events, err = ago("events-older-than", k.events, sh.Now()); err != nil {
+				if p.events, err = moment("events-older-than", k.events, sh.Now()); err != nil {
 					return err
 				}
 			}
-			return (&pruner{cmd, sh, before, keep, events}).run(k.ofJobs(cmd), k.ofEvents(cmd))
+			if k.ofDeployments(cmd) {
+				if p.deployments, err = moment("deployments-older-than", k.deployments, sh.Now()); err != nil {
+					return err
+				}
+			}
+			return p.run()
 		},
 	})
 	cmd.Flags().StringVar(&k.olderThan, "older-than", "", "those that ended longer ago than this age, a number with s, m, h, d or w behind it")
 	cmd.Flags().IntVar(&k.keep, "keep", 0, "the newest that stay, however long ago they ended")
 	cmd.Flags().StringVar(&k.events, "events-older-than", "", "events of longer ago than this age")
+	cmd.Flags().StringVar(&k.deployments, "deployments-older-than", "", "deployments and plans to which nothing happened for longer than this age")
 	return cmd
 }
 
@@ -173,24 +216,32 @@ type pruner struct {
 	cmd          *cobra.Command
 	sh           *shell.Shell
 	before, keep any
-	// events is the moment before which events go.
-	events float64
+	jobs         bool
+	// events and deployments are the moments before which those go; nil for none.
+	events, deployments *float64
+}
+
+// moment is what ago returns.
+func moment(option, age string, now time.Time) (*float64, error) {
+	at, err := ago(option, age, now)
+	return &at, err
 }
 
 // outcome is what went, or would, of all that was asked for.
 type outcome struct {
 	*pruning
 
-	Events *eventPruning `json:"events,omitempty"`
+	Events      *eventPruning      `json:"events,omitempty"`
+	Deployments *deploymentPruning `json:"deployments,omitempty"`
 }
 
-// run removes jobs and events, or says what it would remove; who is not sure is asked once for both.
-func (p *pruner) run(jobs, events bool) error {
+// run removes what was asked for, or says what it would remove; who is not sure is asked once for all.
+func (p *pruner) run() error {
 	out := outcome{}
 	did := "Removed"
 	if p.sh.Flags.DryRun || !p.sh.Flags.Yes {
 		var err error
-		if out, err = p.foresee(jobs, events); err != nil {
+		if out, err = p.foresee(); err != nil {
 			return err
 		}
 	}
@@ -203,11 +254,11 @@ func (p *pruner) run(jobs, events bool) error {
 			}
 		}
 		var err error
-		if out, err = p.remove(jobs, events); err != nil {
+		if out, err = p.remove(); err != nil {
 			return err
 		}
 	}
-	return p.sh.Show(out, func() error { return out.print(p.sh, did) })
+	return p.sh.ShowTimes(out, []string{"over"}, func() error { return out.print(p.sh, did) })
 }
 
 // going names what goes; nothing if nothing does.
@@ -218,6 +269,9 @@ func (o outcome) going() string {
 	}
 	if o.Events != nil && o.Events.Events > 0 {
 		out = append(out, o.Events.what())
+	}
+	if o.Deployments != nil && len(o.Deployments.Deployments) > 0 {
+		out = append(out, o.Deployments.what())
 	}
 	return strings.Join(out, ", and ")
 }
@@ -233,31 +287,45 @@ func (o outcome) print(sh *shell.Shell, did string) error {
 			}
 		}
 	}
-	if o.Events == nil {
+	if o.Events != nil {
+		if err := sh.Printf("%s %s.\n", did, o.Events.what()); err != nil {
+			return err
+		}
+	}
+	if o.Deployments == nil {
 		return nil
 	}
-	return sh.Printf("%s %s.\n", did, o.Events.what())
+	if err := sh.Printf("%s %s.\n", did, o.Deployments.what()); err != nil || o.Deployments.Spared == 0 {
+		return err
+	}
+	return sh.Printf("%s more %s: something is decided by them.\n", shell.Counted(o.Deployments.Spared, "deployment"), stay(o.Deployments.Spared))
 }
 
 // foresee asks what would go.
-func (p *pruner) foresee(jobs, events bool) (out outcome, err error) {
-	if jobs {
+func (p *pruner) foresee() (out outcome, err error) {
+	if p.jobs {
 		var a answered
 		if err := p.sh.Ask(p.cmd.Context(), "PruneArchive", &a, p.before, p.keep, pruneSeconds, p.sh.UserTrail(), true); err != nil {
 			return out, err
 		}
 		out.pruning = &a.pruning
 	}
-	if events {
+	if p.events != nil {
 		out.Events = &eventPruning{}
-		err = p.sh.Ask(p.cmd.Context(), "PruneEvents", out.Events, p.events, pruneSeconds, p.sh.UserTrail(), true)
+		if err := p.sh.Ask(p.cmd.Context(), "PruneEvents", out.Events, *p.events, pruneSeconds, p.sh.UserTrail(), true); err != nil {
+			return out, err
+		}
+	}
+	if p.deployments != nil {
+		out.Deployments = &deploymentPruning{}
+		err = p.sh.Ask(p.cmd.Context(), "PruneDeployments", out.Deployments, *p.deployments, pruneSeconds, p.sh.UserTrail(), true)
 	}
 	return out, err
 }
 
 // remove has it done, a request after the other.
-func (p *pruner) remove(jobs, events bool) (out outcome, err error) {
-	for more := jobs; more; {
+func (p *pruner) remove() (out outcome, err error) {
+	for more := p.jobs; more; {
 		var a answered
 		if out.pruning == nil {
 			out.pruning = &pruning{}
@@ -270,17 +338,32 @@ func (p *pruner) remove(jobs, events bool) (out outcome, err error) {
 			p.sh.Notef("%s removed so far\n", shell.Counted(out.Jobs, "job"))
 		}
 	}
-	for more := events; more; {
+	for more := p.events != nil; more; {
 		var a eventPruning
 		if out.Events == nil {
 			out.Events = &eventPruning{}
 		}
-		if err := p.sh.Ask(p.cmd.Context(), "PruneEvents", &a, p.events, pruneSeconds, p.sh.UserTrail()); err != nil {
+		if err := p.sh.Ask(p.cmd.Context(), "PruneEvents", &a, *p.events, pruneSeconds, p.sh.UserTrail()); err != nil {
 			return out, interrupted(out.Events.Events, "event", err)
 		}
 		out.Events.add(&a)
 		if more = a.More; more && p.sh.Person {
 			p.sh.Notef("%s removed so far\n", shell.Counted(out.Events.Events, "event"))
+		}
+	}
+	for more := p.deployments != nil; more; {
+		a := deploymentPruning{}
+		if out.Deployments == nil {
+			out.Deployments = &deploymentPruning{}
+		}
+		went := len(out.Deployments.Deployments)
+		if err := p.sh.Ask(p.cmd.Context(), "PruneDeployments", &a, *p.deployments, pruneSeconds, p.sh.UserTrail()); err != nil {
+			return out, interrupted(went, "deployment", err)
+		}
+		out.Deployments.Deployments = append(out.Deployments.Deployments, a.Deployments...)
+		out.Deployments.Spared = a.Spared
+		if more = a.More; more && p.sh.Person {
+			p.sh.Notef("%s removed so far\n", shell.Counted(len(out.Deployments.Deployments), "deployment"))
 		}
 	}
 	return out, nil

@@ -111,6 +111,15 @@ func ahead(d *Deployment, attempt int) bool {
 	return d == nil || attempt > d.Attempt || attempt == d.Attempt && d.Status.Active()
 }
 
+// RemoveDeployment takes a deployment out, with what is known of its tasks.
+func (t *Table) RemoveDeployment(id int64) {
+	t.deployments.Delete(id)
+	t.active.Delete(id)
+	for k := range t.Known(id) {
+		t.tasks.Delete(k)
+	}
+}
+
 // PutJob takes in what a job tells of a task.
 func (t *Table) PutJob(k Known) {
 	if !ahead(t.Deployment(k.Deployment), k.Attempt) {
@@ -205,15 +214,23 @@ func (t *Table) LatestIn(environment string) (latest *Deployment) {
 // StatusOf tells how far an environment has come, by what became of its deployments in earnest since it was made. That of its latest deployment as a
 // whole counts, which is one of its usual graphs with all tasks and nodes.
 func (t *Table) StatusOf(e *Environment) environment.Status {
-	status, anything := environment.Partial, false
-	decided := false
+	status, _ := t.statusOf(e)
+	return status
+}
+
+// statusOf also returns the deployments that tell it.
+func (t *Table) statusOf(e *Environment) (status environment.Status, told []*Deployment) {
+	status = environment.Partial
+	decided, anything := false, false
 	t.deployments.Reverse(func(_ int64, d *Deployment) bool {
 		if d.Environment != e.Name || d.Mode != Earnest || d.Status == Planned || d.Created < e.Created {
 			return true
 		}
-		anything = anything || d.Status == Done || d.Counts[Ready] > 0
+		if !anything && (d.Status == Done || d.Counts[Ready] > 0) {
+			anything, told = true, append(told, d)
+		}
 		if !decided && d.ofAll(e) {
-			decided = true
+			decided, told = true, append(told, d)
 			if d.Status == Done {
 				status = environment.Operational
 			}
@@ -221,10 +238,33 @@ func (t *Table) StatusOf(e *Environment) environment.Status {
 		return !decided || !anything
 	})
 	if !anything {
-		return environment.New
+		return environment.New, told
 	}
-	return status
+	return status, told
 }
+
+// Needed says why a deployment must stay, by what there is of others and of its environment; nothing if it may be removed. That tasks have succeeded in it
+// is not in the table.
+func (t *Table) Needed(d *Deployment) (why string) {
+	e := t.Environment(d.Environment)
+	switch {
+	case d.Status.Active():
+		return "it is under way"
+	case d.ID == t.Newest():
+		return "it is the newest of all, and its number must not be given again"
+	case e == nil:
+		return ""
+	case t.LatestIn(e.Name) == d:
+		return "it is the latest one of the environment " + e.Name
+	}
+	if _, told := t.statusOf(e); slices.Contains(told, d) {
+		return "it tells how far the environment " + e.Name + " has come"
+	}
+	return ""
+}
+
+// Over is when the last thing happened to the deployment, in nanoseconds since the epoch: it ended, was begun, or was planned.
+func (d *Deployment) Over() int64 { return max(d.Created, d.Begun, d.Ended) }
 
 // ofAll tells whether the deployment is one of the environment as a whole.
 func (d *Deployment) ofAll(e *Environment) bool {

@@ -118,6 +118,53 @@ func TestACopyStaysAsItWas(t *testing.T) {
 	}
 }
 
+// TestWhatIsNeeded: a deployment stays as long as something is decided by it, and says by what.
+func TestWhatIsNeeded(t *testing.T) {
+	at := &Environment{Name: "e", Graphs: []string{"g"}, Created: 5}
+	d := func(id int64, s Status, ready int, change func(*Deployment)) *Deployment {
+		d := &Deployment{ID: id, Environment: "e", Graphs: []string{"g"}, Mode: Earnest, Status: s, Created: 5 + id, Counts: map[State]int{Ready: ready}}
+		if change != nil {
+			change(d)
+		}
+		return d
+	}
+	const newest, latest, tells, active = "it is the newest of all, and its number must not be given again", "it is the latest one of the environment e",
+		"it tells how far the environment e has come", "it is under way"
+	some := func(d *Deployment) { d.Some = true }
+	for name, x := range map[string]struct {
+		all  []*Deployment
+		want []string
+	}{
+		"all as a whole":                     {[]*Deployment{d(1, Done, 2, nil), d(2, Done, 2, nil), d(3, Planned, 0, nil)}, []string{"", latest, newest}},
+		"the last one of some nodes":         {[]*Deployment{d(1, Done, 2, nil), d(2, Done, 2, nil), d(3, Broken, 1, some), d(4, Planned, 0, nil)}, []string{"", tells, latest, newest}},
+		"the last whole one did nothing":     {[]*Deployment{d(1, Broken, 1, nil), d(2, Broken, 0, nil), d(3, Broken, 0, some), d(4, Planned, 0, nil)}, []string{tells, tells, latest, newest}},
+		"one that was there before":          {[]*Deployment{d(1, Done, 2, func(d *Deployment) { d.Created = 1 }), d(2, Broken, 0, nil), d(3, Planned, 0, nil)}, []string{"", latest, newest}},
+		"trials":                             {[]*Deployment{d(1, Done, 2, func(d *Deployment) { d.Mode = Noop }), d(2, Planned, 0, nil), d(3, Planned, 0, nil)}, []string{"", "", newest}},
+		"one of an environment that is gone": {[]*Deployment{d(1, Done, 2, func(d *Deployment) { d.Environment = "f" }), d(2, Planned, 0, nil)}, []string{"", newest}},
+		"one that is under way":              {[]*Deployment{d(1, Running, 0, nil), d(2, Stopping, 0, func(d *Deployment) { d.Environment = "f" })}, []string{active, active}},
+	} {
+		table := NewTable()
+		table.PutEnvironment(at)
+		for _, d := range x.all {
+			table.PutDeployment(d)
+		}
+		for i, want := range x.want {
+			if got := table.Needed(table.Deployment(int64(i + 1))); got != want {
+				t.Errorf("%s: of deployment %d it says %q, not %q", name, i+1, got, want)
+			}
+		}
+		status := table.StatusOf(at)
+		for i, want := range x.want {
+			if want == "" {
+				table.RemoveDeployment(int64(i + 1))
+			}
+		}
+		if got := table.StatusOf(at); got != status {
+			t.Errorf("%s: without what is not needed the environment is %s, not %s", name, got, status)
+		}
+	}
+}
+
 // TestWhatAnOldRecordShows: a failure that is to be tried again counts no more while its deployment goes on, and is shown when that has ended
 // before it came to it; what a job tells is shown where no record counts.
 func TestWhatAnOldRecordShows(t *testing.T) {

@@ -46,6 +46,9 @@ var deploymentTable = query.Table[*course.Deployment]{
 			for _, d := range c.Deployments {
 				a.Add(d.Key())
 			}
+			for _, d := range c.DeploymentsRemoved {
+				a.Add(d.Key())
+			}
 		}
 		return a
 	},
@@ -195,9 +198,11 @@ func tasksAffected(d *query.Delta) (a query.Affected) {
 		for _, r := range c.Records {
 			a.Add(r.Key())
 		}
-		for _, d := range c.Deployments {
-			for step := range d.Steps {
-				a.Add(course.RecordKey(d.ID, int32(step))) // a plan has not so many
+		for _, some := range [][]*course.Deployment{c.Deployments, c.DeploymentsRemoved} {
+			for _, d := range some {
+				for step := range d.Steps {
+					a.Add(course.RecordKey(d.ID, int32(step))) // a plan has not so many
+				}
 			}
 		}
 	}

@@ -50,6 +50,10 @@ func (w *world) drawDeployments(t *rapid.T, c *state.Change) {
 	}
 	id := rapid.Int64Range(1, 2).Draw(t, "deployment")
 	now := w.Deployments.Deployment(id)
+	if now != nil && w.Deployments.Needed(now) == "" && rapid.IntRange(0, 3).Draw(t, "removed") == 0 {
+		c.DeploymentsRemoved = []*course.Deployment{now}
+		return
+	}
 	switch {
 	case now == nil:
 		w.records[id] = map[int32]*course.Record{}
