@@ -249,6 +249,6 @@ func show(cmd *cobra.Command, p *plan.Plan, order []int32, form string, all bool
 	for _, w := range p.Warnings {
 		warnText(cmd.ErrOrStderr(), veil.Text(w))
 	}
-	_, err = io.WriteString(out, planPage("", p.Len(), len(p.Steps), report.Rows(p, order, veil), all, shell.UsualWidth))
+	_, err = io.WriteString(out, planPage("", len(p.Steps), report.Rows(p, order, veil), all, shell.UsualWidth))
 	return err
 }

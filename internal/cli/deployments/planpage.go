@@ -19,15 +19,8 @@ const (
 )
 
 // planPage tells for people what a plan runs: a line that sums it up, then each task with its nodes and the reason, folded to a width.
-func planPage(head string, runs, steps int, rows []report.Row, all bool, width int) string {
-	if runs == 0 {
-		return fmt.Sprintf("%snothing to do: 0 of %d tasks run\n", head, steps)
-	}
-	seen := map[string]bool{}
-	for _, r := range rows {
-		seen[r.Node] = true
-	}
-	return rowsPage(fmt.Sprintf("%s%d of %d tasks run, on %s", head, runs, steps, shell.Counted(len(seen), "node")), rows, all, width)
+func planPage(head string, steps int, rows []report.Row, all bool, width int) string {
+	return rowsPage(head+report.Headline(steps, rows), rows, all, width)
 }
 
 // rowsPage tells of each task with its nodes and the reason, below a line that sums it up.

@@ -171,23 +171,11 @@ func planWith(ctx context.Context, sh *shell.Shell, wish map[string]any, save bo
 }
 
 // rows are the tasks that run, as pages tell of them.
-func (p *planned) rows() []report.Row {
-	roles := map[string][]string{}
-	for _, n := range p.Deployment.Nodes {
-		roles[n.UID] = n.Roles
-	}
-	var out []report.Row
-	for _, t := range p.Tasks {
-		if t.State != course.Skipped {
-			out = append(out, report.Row{Task: t.Task, Node: t.Node, Roles: roles[t.Node], Why: t.Why})
-		}
-	}
-	return out
-}
+func (p *planned) rows() []report.Row { return report.RowsOf(p.Deployment.Nodes, p.Tasks) }
 
 // page tells what the plan runs.
 func (p *planned) page(all bool, width int) string {
-	return planPage(p.head(), p.Deployment.Runs, p.Deployment.Steps, p.rows(), all, width)
+	return planPage(p.head(), p.Deployment.Steps, p.rows(), all, width)
 }
 
 // head says what the plan is of.

@@ -163,6 +163,36 @@ func (p *Progress) Next() string {
 	return ""
 }
 
+// Act is something that may be done to a deployment.
+type Act string
+
+// What may be done to deployments.
+const (
+	Begin  Act = "begin"  // the plan is carried out
+	Stop   Act = "stop"   // nothing more begins, and what runs comes to its end
+	Resume Act = "resume" // what is left begins, and what failed stays so
+	Retry  Act = "retry"  // what failed begins again, and what is left
+)
+
+// Acts are what may be done to the deployment now, what is wanted most first. Latest is the latest deployment in earnest of its environment.
+func (p *Progress) Acts(latest *Deployment) []Act {
+	passed := p.Mode == Earnest && latest != nil && latest.ID != p.ID
+	failed, left := p.States[Failed] > 0, p.States[Waiting]+p.States[Stopped] > 0
+	switch {
+	case p.Status == Running:
+		return []Act{Stop}
+	case p.Status == Planned && p.Moved == "":
+		return []Act{Begin}
+	case passed || p.Status != Halted && p.Status != Broken:
+		return []Act{}
+	case failed && left:
+		return []Act{Retry, Resume}
+	case failed:
+		return []Act{Retry}
+	}
+	return []Act{Resume}
+}
+
 // Done is how many tasks have passed that were to run.
 func (p *Progress) Done() int { return p.States[Ready] + p.States[Tolerated] }
 

@@ -51,6 +51,40 @@ func TestProgress(t *testing.T) {
 }
 
 // TestSoManyTasksAreNamed: a hundred of those that failed, and as many that run; all of them count.
+// TestActs: what may be done to deployments of each status, and what no more when another one ran since, or what it was planned from has changed.
+func TestActs(t *testing.T) {
+	for _, c := range []struct {
+		status                course.Status
+		failed, left, stopped int
+		latest                int64
+		mode                  course.Mode
+		moved, want           string
+	}{
+		{course.Planned, 0, 3, 0, 1, course.Earnest, "", "[begin]"},
+		{course.Planned, 0, 3, 0, 1, course.Earnest, "the environment is at generation 2, not 1", "[]"},
+		{course.Running, 1, 2, 0, 2, course.Earnest, "", "[stop]"},
+		{course.Stopping, 0, 2, 0, 2, course.Earnest, "", "[]"},
+		{course.Done, 0, 0, 0, 2, course.Earnest, "", "[]"},
+		{course.Halted, 0, 2, 0, 2, course.Earnest, "the environment is at generation 2, not 1", "[resume]"},
+		{course.Halted, 1, 2, 0, 2, course.Earnest, "", "[retry resume]"},
+		{course.Broken, 1, 0, 0, 2, course.Earnest, "", "[retry]"},
+		{course.Broken, 1, 0, 1, 2, course.Earnest, "", "[retry resume]"},
+		{course.Broken, 0, 0, 1, 2, course.Earnest, "", "[resume]"},
+		{course.Broken, 1, 0, 1, 3, course.Earnest, "deployment 3 ran since", "[]"},
+		{course.Broken, 1, 0, 0, 3, course.Noop, "", "[retry]"},
+	} {
+		p := &course.Progress{Deployment: &course.Deployment{ID: 2, Status: c.status, Mode: c.mode}, Moved: c.moved,
+			States: map[course.State]int{course.Failed: c.failed, course.Waiting: c.left, course.Stopped: c.stopped}}
+		if got := fmt.Sprint(p.Acts(&course.Deployment{ID: c.latest})); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+	first := &course.Progress{Deployment: &course.Deployment{ID: 1, Status: course.Planned}}
+	if got := first.Acts(nil); !slices.Equal(got, []course.Act{course.Begin}) {
+		t.Errorf("the first one of an environment: %v", got)
+	}
+}
+
 func TestSoManyTasksAreNamed(t *testing.T) {
 	const all, most = 203, 100
 	c := &course.Course{After: make([][]int32, all)}

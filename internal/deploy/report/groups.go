@@ -2,8 +2,10 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
+	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/deploy/plan"
 	"github.com/drover-project/drover/internal/deploy/secret"
 )
@@ -46,6 +48,36 @@ func Rows(p *plan.Plan, order []int32, hide *secret.Veil) []Row {
 		}
 	}
 	return out
+}
+
+// RowsOf are the tasks of a stored plan, or of one that is only shown, that run on its nodes.
+func RowsOf(nodes []course.Node, tasks []course.Task) []Row {
+	roles := map[string][]string{}
+	for _, n := range nodes {
+		roles[n.UID] = n.Roles
+	}
+	var out []Row
+	for i := range tasks {
+		if t := &tasks[i]; t.State != course.Skipped {
+			out = append(out, Row{Task: t.Task, Node: t.Node, Roles: roles[t.Node], Why: t.Why})
+		}
+	}
+	return out
+}
+
+// Headline sums up what a plan runs, of so many tasks on nodes.
+func Headline(steps int, rows []Row) string {
+	if len(rows) == 0 {
+		return fmt.Sprintf("nothing to do: 0 of %d tasks run", steps)
+	}
+	seen := map[string]bool{}
+	for i := range rows {
+		seen[rows[i].Node] = true
+	}
+	if len(seen) == 1 {
+		return fmt.Sprintf("%d of %d tasks run, on 1 node", len(rows), steps)
+	}
+	return fmt.Sprintf("%d of %d tasks run, on %d nodes", len(rows), steps, len(seen))
 }
 
 // Groups puts rows together that are of one task, in the order in which tasks come first.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/deploy/report"
 )
 
@@ -24,5 +25,23 @@ func TestCompare(t *testing.T) {
 	if !slices.EqualFunc(slices.Concat(gone, came, changed), []report.Row{row("a", "x"), row("d", "x"), row("c", "x => y")},
 		func(a, b report.Row) bool { return a.Task == b.Task && a.Why == b.Why }) {
 		t.Errorf("gone %v, came %v, changed %v", gone, came, changed)
+	}
+}
+
+// TestRowsOf: the tasks that run, each with the roles of its node, and what sums them up.
+func TestRowsOf(t *testing.T) {
+	nodes := []course.Node{{UID: "1", Roles: []string{"web"}}, {UID: "2"}}
+	rows := report.RowsOf(nodes, []course.Task{{Task: "a", Node: "1", State: course.Waiting, Why: "x"}, {Task: "a", Node: "2", State: course.Skipped, Why: "y"}, {Task: "b", Node: "1", State: course.Failed, Why: "z"}})
+	if got := fmt.Sprint(rows); got != "[{a 1 [web] x} {b 1 [web] z}]" {
+		t.Errorf("got %s", got)
+	}
+	if got := report.Headline(9, rows); got != "2 of 9 tasks run, on 1 node" {
+		t.Errorf("got %q", got)
+	}
+	if got := report.Headline(9, append(rows, report.Row{Task: "a", Node: "2"})); got != "3 of 9 tasks run, on 2 nodes" {
+		t.Errorf("got %q", got)
+	}
+	if got := report.Headline(9, nil); got != "nothing to do: 0 of 9 tasks run" {
+		t.Errorf("got %q", got)
 	}
 }
