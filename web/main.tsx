@@ -7,7 +7,9 @@ import { begin, type Problem, who } from "./session";
 import { connect, disconnect } from "./stream";
 import { ScreenScreen, SerialScreen } from "./console/console";
 import { AuditScreen, EventScreen } from "./audit/audit";
+import { CompareScreen } from "./deployments/compare";
 import { DeploymentScreen, DeploymentsScreen } from "./deployments/deployments";
+import { EnvironmentScreen } from "./deployments/environment";
 import { InstanceScreen, InstancesScreen } from "./instances/instances";
 import { JobScreen } from "./job/job";
 import { JobsScreen } from "./jobs/jobs";
@@ -26,6 +28,8 @@ const screens: Record<string, { all?: ComponentType; one?: ComponentType<{ id: s
 	instances: { all: InstancesScreen, one: InstanceScreen, parts: { console: SerialScreen, screen: ScreenScreen } },
 	rules: { all: RulesScreen },
 	deployments: { all: DeploymentsScreen, one: DeploymentScreen },
+	environments: { one: EnvironmentScreen },
+	compare: { one: CompareScreen },
 	servers: { all: ServersScreen, one: ServerScreen },
 	query: { all: QueryScreen },
 	audit: { all: AuditScreen, one: EventScreen },

@@ -47,7 +47,7 @@ func (s *surfaces) serveWeb(ctx context.Context, h http.Handler, log *slog.Logge
 
 // newWeb returns the server of the page.
 func (c *controller) newWeb(s *surfaces, o Options) *web.Server {
-	config := web.Config{Queue: c.queue, Querier: c.querier, Accounts: listedAccounts{s.users}, Health: c.clusterHealth, URL: o.WebURL, Now: time.Now, Log: o.Log,
+	config := web.Config{Queue: c.queue, Querier: c.querier, Rollout: c.rollout, Accounts: listedAccounts{s.users}, Health: c.clusterHealth, URL: o.WebURL, Now: time.Now, Log: o.Log,
 		Consoles: c.newConsoles("instance", remoteconsole.OfInstances(func() *cluster.Snapshot { return c.querier.Picture.Load().Inventory })), Observe: c.figures.observe("web", o.Log), NewID: c.requestIDs.Next}
 	if s.webCert != nil {
 		config.Certificate = func() *x509.Certificate { return s.webCert.Current().Leaf }

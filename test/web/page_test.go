@@ -48,6 +48,7 @@ func start(t *testing.T, bin string, full bool) *cluster {
 	c.drover("job", "submit", "OP_TEST_DELAY", "duration=3600", "--submit", "--reason", "a long night")
 	c.fails("job", "submit", "OP_TEST_DELAY", "duration=0", `on_nodes=["nowhere.example"]`)
 	c.theShop()
+	c.drover("deploy", "plan", "shop", "--save", "--task", "packages,database", "--reason", "OPS-23: less")
 	c.drover("server", "create", "front", "--flavor", "m1.diskless", "--image", "noop", "--tag", "shop", "--wait")
 	return c
 }
@@ -90,7 +91,7 @@ func screens(node, server string) map[string]string {
 	return map[string]string{
 		"now": "/", "jobs": "/jobs", "job": "/jobs/3", "failed": "/jobs/5", "instances": "/instances", "instance": "/instances/web1", "nodes": "/nodes", "node": "/nodes/" + node, "rules": "/rules",
 		"query": "/query", "groups": "/query?item=job&by=status&figures=count,max(id)", "audit": "/audit", "event": "/audit/1",
-		"deployments": "/deployments", "deployment": "/deployments/1?task=database",
+		"deployments": "/deployments", "deployment": "/deployments/1?task=database", "environment": "/environments/shop?plan=now", "compare": "/compare/1/2",
 		"servers": "/servers", "server": "/servers/" + server,
 	}
 }
@@ -140,7 +141,7 @@ func TestScreens(t *testing.T) {
 		tab.open(c.link())
 		tab.shows("Why jobs wait")
 		for name, path := range screens(node, c.server()) {
-			if !full && (name == "job" || name == "failed" || name == "instance" || name == "groups" || name == "event" || name == "deployment" || name == "server") {
+			if !full && (name == "job" || name == "failed" || name == "instance" || name == "groups" || name == "event" || name == "deployment" || name == "environment" || name == "compare" || name == "server") {
 				continue
 			}
 			for _, scheme := range []string{"light", "dark"} {
@@ -484,6 +485,97 @@ func TestADeployment(t *testing.T) {
 	}
 	tab.open("/deployments/9")
 	tab.shows("All deployments")
+}
+
+// TestADeploymentIsBegunHere: it is planned on the page, begun as it was shown, seen, stopped, and let go on; what has changed meanwhile is not begun unseen.
+func TestADeploymentIsBegunHere(t *testing.T) {
+	c := start(t, testkit.Build(t), false)
+	c.theShop()
+	p := sitDown(t, c.Ready.Web)
+	p.allow("/api/deployments") // which is refused once
+	tab := p.tab()
+	tab.open(c.link())
+	tab.open("/deployments")
+	tab.click(".tiles a", "shop")
+	tab.shows("Nothing is stored, and nothing is begun")
+	tab.types("#plan input[name=only]", "packages database")
+	tab.click("#plan button", "Plan")
+	tab.shows("4 of 9 tasks run, on 3 nodes")
+	tab.shows("drover deploy plan shop --task 'packages,database'")
+	tab.axe("a plan")
+	tab.open("/environments/shop?plan=now")
+	tab.until("what runs is shown with why", `document.querySelector('#plan [data-id="database"]')?.innerText.includes("$.color was never there")`)
+	tab.shows("8 of 9 tasks run, on 3 nodes")
+	tab.shoot("plan-1280-light")
+	tab.click("#plan button", "Begin…")
+	c.drover("deploy", "node", "put", "shop", "4", c.file("four.yaml", "roles: [web]\n"), "--host", c.node(), "--reason", "OPS-24: one more")
+	tab.types("dialog input.reason", "OPS-25: now\r")
+	tab.shows("was computed from a state that has moved on")
+	tab.until("what it would be now is shown", `document.querySelector("dialog .sentence")?.innerText.includes("11 of 12 tasks run, on 4 nodes")`)
+	tab.axe("a plan that is asked about")
+	c.drover("filter", "add", "--action", "PAUSE", "--name", "freeze", "--all-jobs", "--yes", "--reason", "OPS-22: nothing goes on")
+	tab.click("dialog button", "Begin")
+	tab.until("it is seen", `location.pathname === "/deployments/2" && document.querySelector(".g-held")`)
+	tab.shows("OPS-25: now")
+	tab.click(".head button", "Stop…")
+	tab.shows("Nothing more of it begins.")
+	tab.types("dialog input.reason", "OPS-26: wait\r")
+	tab.click("dialog button", "Close")
+	tab.until("it is stopped", `document.querySelector("h1")?.innerText.includes("stopped")`)
+	c.drover("filter", "delete", "freeze", "--yes", "--reason", "OPS-27: go on")
+	tab.click(".head button", "Go on…")
+	tab.types("dialog input.reason", "OPS-28: go on\r")
+	tab.click("dialog button", "Close")
+	tab.until("it is seen to its end", `document.querySelector("h1")?.innerText.includes("ready")`)
+	tab.lacks(".head .buttons button")
+	if events := c.drover("query", "event", "-o", "what,surface,reason", "--no-headers"); !strings.Contains(events, "OPS-26: wait") || !strings.Contains(events, "OPS-28: go on") {
+		t.Errorf("the events tell nothing of it: %s", events)
+	}
+	reader := sitDown(t, c.Ready.Web)
+	reader.allow("/session")
+	other := reader.tab()
+	other.open("/environments/shop?plan=now")
+	other.types("input[name=name]", "bo")
+	other.types("input[name=password]", "secret\r")
+	other.shows("10 of 12 tasks run, on 4 nodes")
+	other.open("/environments/shop?plan=now&force=yes&only=database")
+	other.shows("drover deploy run shop --task database --force")
+	if eval[bool](other, `[...document.querySelectorAll("#plan button")].some((b) => b.innerText.includes("Begin"))`) {
+		t.Error("who may only look can begin it")
+	}
+	other.open("/deployments/1")
+	other.shows("the environment is at generation 2")
+	other.lacks(".head .buttons button")
+}
+
+// TestTwoPlans are compared: what only one of them runs, and what was different.
+func TestTwoPlans(t *testing.T) {
+	c := start(t, testkit.Build(t), true)
+	tab := sitDown(t, c.Ready.Web).tab()
+	tab.open(c.link())
+	tab.open("/deployments/2")
+	tab.click(".chips a", "deployment 1")
+	tab.until("it says what only the first one runs", `location.pathname === "/compare/1/2" && document.querySelector('[data-id="smoke_test"]')`)
+	tab.shows("Only deployment 1 runs")
+	tab.shows("drover deploy diff --tasks 1 2")
+	tab.open("/compare/1/1")
+	tab.shows("Both run the same, for the same reasons.")
+}
+
+// file keeps a text in a file.
+func (c *cluster) file(name, text string) string {
+	c.Helper()
+	path := filepath.Join(c.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		c.Fatal(err)
+	}
+	return path
+}
+
+// node is the name of the first node.
+func (c *cluster) node() string {
+	c.Helper()
+	return strings.Fields(c.drover("node", "list", "--no-headers", "-o", "name"))[0]
 }
 
 // TestTheRealGraphIsDrawn: all tasks of a real deployment, as soon as the plan is there.

@@ -1,13 +1,15 @@
 // Environments and what is deployed to them: how far it is, what each task does and why.
 import { useEffect, useState } from "preact/hooks";
 import { change, go, parameter, to } from "../address";
+import { Act } from "../parts/act";
 import { Ago, Command, Empty, lasting, moment, Part, State, Wrong } from "../parts/bits";
 import { useReady } from "../parts/frame";
 import { type Column, List } from "../parts/list";
 import { Trail } from "../parts/trail";
-import { ask, type Problem, problemOf } from "../session";
+import { ask, type Problem, problemOf, who } from "../session";
 import { now, type Row, useView } from "../stream";
 import { Graph, type Group, type Plan, type Sum } from "./graph";
+import { Reasons } from "./reasons";
 
 const columns: Column[] = [
 	{ title: "Number", field: "id", class: "number", show: (r) => <a href={"/deployments/" + r.text("id")} data-in>{r.text("id")}</a> },
@@ -25,7 +27,7 @@ export function DeploymentsScreen() {
 		...environments.rows.slice(0, 12).map((r): [string, string] => [r.text("name"), `environment == ${JSON.stringify(r.text("name"))}`])];
 	return <>
 		<List title="Deployments" view="deployments" item="deployment" columns={columns} name={(r) => r.text("id")} href={(r) => "/deployments/" + r.text("id")} chips={chips}
-			empty={<><p>Nothing was deployed yet. A task graph and an environment come first, then a plan that says what would run and why:</p><Command text="drover deploy graph put GRAPH FILE..." /> <Command text="drover deploy env put NAME FILE --graph GRAPH" /> <Command text="drover deploy plan NAME --save" /></>} />
+			empty={<><p>Nothing was deployed yet. A task graph and an environment come first, then a plan that says what would run and why:</p><Command text="drover deploy graph put GRAPH FILE..." /> <Command text="drover deploy env put NAME FILE --graph GRAPH" /> <Command text="drover deploy plan NAME" /></>} />
 		<section class="below" aria-label="Environments"><Part title="Environments" command={environments.command}>
 			{environments.error && <Wrong problem={environments.error} />}
 			{environments.known && environments.rows.length === 0 && <Empty><p>There is none.</p></Empty>}
@@ -35,16 +37,27 @@ export function DeploymentsScreen() {
 }
 
 function Environment({ r }: { r: Row }) {
-	return <li data-id={r.text("name")}><a href={to("/deployments", { filter: `environment == ${JSON.stringify(r.text("name"))}` })} data-in class="name">{r.text("name")}</a> <span class="faint">{r.text("deployed")}</span>
+	return <li data-id={r.text("name")}><a href={"/environments/" + encodeURIComponent(r.text("name"))} data-in class="name">{r.text("name")}</a> <span class="faint">{r.text("deployed")}</span>
 		<div class="faint">{r.value("node_cnt") ?? 0} nodes · changed <Ago at={r.value("mtime")} /> by {r.text("who")}</div>
 		<div class="faint">by {(r.value("graphs") ?? []).join(", ") || "no graph"}</div>
-		<Command text={"drover deploy plan " + r.text("name")} quiet /></li>;
+		<a href={to("/environments/" + encodeURIComponent(r.text("name")), { plan: "now" })} data-in>What a deployment would do</a></li>;
+}
+
+/** What may be done to a deployment, as the controller says. */
+interface Offer { do: string; name: string; does: string; command: string }
+
+/** Others of the same environment, to compare with. */
+function Others({ id, environment }: { id: string; environment: string }) {
+	const { rows } = useView({ view: "deployments", filter: `environment == ${JSON.stringify(environment)} and id != ${id}`, sort: "-id", limit: 10 });
+	if (rows.length === 0) return null;
+	return <Part title="What it does otherwise than others"><p class="chips">{rows.map((r) => <a key={r.id} data-in href={"/compare/" + (Number(r.text("id")) < Number(id) ? r.text("id") + "/" + id : id + "/" + r.text("id"))}>deployment {r.text("id")}, {r.text("status")}</a>)}</p></Part>;
 }
 
 export function DeploymentScreen({ id }: { id: string }) {
 	const { known, value: d, error, command } = useView({ view: "deployment", id });
 	const [plan, setPlan] = useState<Plan>();
 	const [wrong, setWrong] = useState<Problem>();
+	const [act, setAct] = useState<Offer>();
 	useEffect(() => { void ask<Plan>("GET", `/api/deployments/${id}/plan`).then(setPlan, (e) => setWrong(problemOf(e))); }, [id]);
 	useReady(known && (plan !== undefined || wrong !== undefined));
 	if (error) return <main class="message"><h1>Deployment {id}</h1><Wrong problem={error} /><p><a href="/deployments" data-in>All deployments</a></p></main>;
@@ -54,18 +67,25 @@ export function DeploymentScreen({ id }: { id: string }) {
 	const choose = (t: string) => go(change({ task: t }), true);
 	const passed = (d.states.ready ?? 0) + (d.states.tolerated ?? 0);
 	return <main class="deployment" data-id={id}>
-		<div class="head"><h1>Deployment {id} of {d.environment} <State of={d.status} /></h1><Command text={command} quiet /></div>
+		<div class="head"><h1>Deployment {id} of <a href={"/environments/" + encodeURIComponent(d.environment)} data-in>{d.environment}</a> <State of={d.status} /></h1>
+			{who.value?.change && d.acts.length > 0 && <span class="buttons">{d.acts.map((a: Offer) => <button key={a.do} type="button" onClick={() => setAct(a)}>{a.name}…</button>)}</span>}
+			<Command text={command} quiet /></div>
 		<p class="lead">{passed.toLocaleString()} of {d.runs.toLocaleString()} tasks done{d.mode !== "run" && ` (${d.mode})`}{d.why ? "; " + d.why : ""}
 			{d.begun ? <span class="faint"> · {d.ended ? "took " + lasting(moment(d.ended)! - moment(d.begun)!) : "since " + lasting(now.value - moment(d.begun)!)}</span> : null}</p>
 		<span class="meter long" role="img" aria-label={`${passed} of ${d.runs} tasks done`}><span style={{ width: (d.runs > 0 ? 100 * passed / d.runs : 0) + "%" }} /></span>
-		{d.moved && <div class="warning">What it was planned from has changed: {d.moved}</div>}
-		{d.next && <p>Next: <Command text={d.next} /></p>}
+		{d.moved && <div class="warning">What it was planned from has changed: {d.moved}. <a href={to("/environments/" + encodeURIComponent(d.environment), { plan: "now" })} data-in>What a deployment would do now</a></div>}
+		{d.acts.length > 0 && <p class="tools">{d.acts.map((a: Offer) => <Command key={a.do} text={a.command} />)}</p>}
 		<Now d={d} />
 		{wrong && <Wrong problem={wrong} />}
 		{plan && <Part title="Tasks, and what comes after what"><Graph plan={plan} sums={sums} chosen={task} choose={choose} /></Part>}
 		{task && <Nodes id={id} task={task} close={() => choose("")} />}
 		<Tasks id={id} sums={plan ? sums.map((s, i) => [plan.drawing.points[i]?.layer ?? 0, s] as const).sort((a, b) => a[0] - b[0]).map(([, s]) => s) : sums} groups={plan?.groups ?? []} chosen={task} choose={choose} />
 		<div class="columns"><Part title="Who wanted it, and why"><Trail hops={d.trail} /></Part><ByNode of={d.by_node} /></div>
+		<Others id={id} environment={d.environment} />
+		{act && <Act title={`${act.name}: deployment ${id} of ${d.environment}`} button={act.name} close={() => setAct(undefined)} run={async (reason) => (await ask<{ message: string }>("POST", `/api/deployments/${id}/${act.do}`, { reason })).message}>
+			<p>{act.does}</p>
+			<Command text={act.command} />
+		</Act>}
 	</main>;
 }
 
@@ -102,7 +122,7 @@ function Tasks({ id, sums, groups, chosen, choose }: { id: string; sums: Sum[]; 
 				{[...counts].map(([s, n]) => <a key={s} href={change({ state: s })} data-in aria-current={state === s ? "true" : undefined}>{s} {n}</a>)}</span></div>
 		<ul class="rows tasks" tabIndex={0} aria-label="Tasks">{fit.slice(0, shownTasks).map((s) => { const g = reasons.get(s.task); return <li key={s.task} data-id={s.task} data-chosen={s.task === chosen ? "" : undefined}>
 			<a href={change({ task: s.task })} onClick={(e) => { e.preventDefault(); choose(s.task); }} class="words">{s.task}</a> <span><State of={s.state} />{s.runs > 0 && <span class="faint"> {s.passed} of {s.runs}</span>}</span>
-			{g && <div class="faint">{g.nodes.length > 6 ? `${g.nodes.length} nodes` : "on " + g.nodes.join(", ")}{g.roles?.length ? ` (${g.roles.slice(0, 4).map((r) => r.name + " " + r.nodes).join(", ")})` : ""}: {g.reasons[0]?.why}{g.reasons.length > 1 ? ` · and ${g.reasons.length - 1} more reasons` : ""}</div>}
+			{g && <Reasons of={g} />}
 		</li>; })}</ul>
 		{fit.length > shownTasks && <p class="faint">{fit.length - shownTasks} more; a part of the name brings them up.</p>}
 	</Part>;

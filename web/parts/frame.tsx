@@ -7,9 +7,12 @@ import { lasting } from "./bits";
 
 const places = [["/", "Now", "n"], ["/jobs", "Jobs", "j"], ["/instances", "Instances", "i"], ["/nodes", "Nodes", "o"], ["/rules", "Rules", "r"], ["/deployments", "Deployments", "d"], ["/servers", "Servers", "s"], ["/query", "Query", "q"], ["/audit", "Audit", "a"]] as const;
 
+/** Screens that are no place of their own, and the place that they belong to. */
+const within: Record<string, string> = { "/environments": "/deployments", "/compare": "/deployments" };
+
 /** What is around every screen: where one can go, who is signed in, and whether what is shown is what is. */
 export function Frame({ children }: { children: ComponentChildren }) {
-	const at = "/" + address.value.pathname.split("/")[1];
+	const first = "/" + address.value.pathname.split("/")[1], at = within[first] ?? first;
 	const me = who.value!;
 	useKeys();
 	useEffect(() => { document.title = (places.find(([path]) => path === at)?.[1] ?? "Drover") + " · " + me.cluster; document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }); }, [at]);

@@ -29,11 +29,11 @@ func deploymentNumber(id string) (int64, error) {
 	return n, nil
 }
 
-// deployment is how far one is, as a whole and by tasks, and what to do next.
+// deployment is how far one is, as a whole and by tasks, and what may be done to it.
 type deployment struct {
 	*course.Progress
 	Sums []course.Sum `json:"sums"`
-	Next string       `json:"next,omitempty"`
+	Acts []offer      `json:"acts"`
 }
 
 // deploymentOf is how far a deployment is, without what it reaches for: digests of states and settings tell nobody anything.
@@ -54,10 +54,11 @@ func deploymentOf(ctx context.Context, s *Server, id string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	may := offers(p, s.cfg.Querier.Picture.Load().Deployments.LatestIn(p.Environment))
 	shown := *p.Deployment
 	shown.Nodes, shown.Basis, shown.Common = nil, course.Basis{}, ""
 	p.Deployment, p.ByTask = &shown, nil // the sums have them
-	return deployment{p, course.Sums(tasks), p.Next()}, nil
+	return deployment{p, course.Sums(tasks), may}, nil
 }
 
 // explainedStep is all about a task on a node, with the command that tells it.

@@ -108,7 +108,7 @@ func newRig(t *testing.T) *rig {
 	r.people.set("ada", "secret", "read,write")
 	r.people.set("bo", "secret", "read")
 	r.people.set("cy", "secret", "")
-	r.web = New(Config{Queue: r.c.Queue, Querier: r.c.Querier, Accounts: r.people, Now: r.clock.Now, Log: slog.New(slog.DiscardHandler), beat: 50 * time.Millisecond, Consoles: r.seats,
+	r.web = New(Config{Queue: r.c.Queue, Querier: r.c.Querier, Rollout: r.c.Rollout, Accounts: r.people, Now: r.clock.Now, Log: slog.New(slog.DiscardHandler), beat: 50 * time.Millisecond, Consoles: r.seats,
 		Health: func(context.Context) health.Report {
 			return health.Report{Well: true, Lines: []health.Line{{State: health.OK, Part: "store", What: "works"}}}
 		}})

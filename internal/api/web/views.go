@@ -133,6 +133,7 @@ var views = map[string]view{
 		command: "drover filter list"},
 
 	"environments":      {item: "environment", fields: "name,deployed,node_cnt,graphs,generation,mtime,who,reason_trail", sort: "name", limit: 500, command: "drover deploy env list"},
+	"environment":       {item: "environment", fields: "name,status,deployed,node_cnt,nodes,graphs,generation,ctime,mtime,who,reason_trail", filter: "name == $id", command: "drover deploy env show $id"},
 	"deployments":       {item: "deployment", fields: "id,environment,status,mode,runs,steps,begun,ended,created,who,why", sort: "-id", limit: 200, list: true, command: "drover query deployment"},
 	"deployments.count": {item: "deployment", by: "status", figures: "count", list: true, command: "drover query deployment --group-by status --figures count"},
 	"deployment":        {value: deploymentOf, every: time.Minute, pause: rest, command: "drover deploy status $id"},

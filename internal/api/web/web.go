@@ -35,6 +35,7 @@ import (
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/requestid"
 	"github.com/drover-project/drover/internal/rights"
+	"github.com/drover-project/drover/internal/rollout"
 )
 
 // Accounts are who may sign in. They are asked anew at each request.
@@ -49,6 +50,7 @@ type Accounts interface {
 type Config struct {
 	Queue    *queue.Queue
 	Querier  *live.Querier
+	Rollout  *rollout.Engine
 	Accounts Accounts
 	// Health says how the cluster is.
 	Health func(context.Context) health.Report

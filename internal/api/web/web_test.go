@@ -20,6 +20,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/qlang"
@@ -36,7 +37,7 @@ import (
 func TestEachRequestNeedsItsRight(t *testing.T) {
 	r := newRig(t)
 	for _, q := range requests {
-		path := strings.NewReplacer("{id}", "1", "{item}", "job").Replace(q.path)
+		path := strings.NewReplacer("{id}", "1", "{item}", "job", "{do}", "stop", "{other}", "1").Replace(q.path)
 		for _, who := range []struct {
 			name string
 			may  []rights.Right
@@ -444,6 +445,178 @@ func TestADeployment(t *testing.T) {
 	}
 	for path, want := range map[string]int{"/api/deployments/9/plan": http.StatusNotFound, "/api/deployments/x/plan": http.StatusBadRequest} {
 		if status, text, _ := r.ask("GET", path, session, ""); status != want {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+}
+
+// shop stores a task graph and an environment of two nodes, in a colour; put changes the latter.
+func (r *rig) shop(colour string) {
+	r.Helper()
+	const graph = `[{id: pre, type: stage}, {id: motd, type: shell, version: 2.1.0, role: '*', requires: [pre], parameters: {cmd: 'true'}}, {id: paint, type: shell, version: 2.1.0, role: [web], requires: [motd], condition: {yaql_exp: 'changed($.color)'}, parameters: {cmd: {yaql_exp: '"echo " + $.password'}}}]`
+	if _, err := r.c.Rollout.PutGraph(r.Context(), "web", []course.File{{Path: "web.yaml", Text: graph}}, rollout.By{}); err != nil && !fault.Is(err, fault.Conflict) {
+		r.Fatal(err)
+	}
+	r.putShop(colour)
+}
+
+func (r *rig) putShop(colour string) {
+	r.Helper()
+	env := "common: {password: correct-horse, color: " + colour + "}\nnodes: {'1': {uid: '1', roles: [web]}, '2': {uid: '2', roles: [db]}}\nhosts: {'1': node1.example, '2': node1.example}"
+	if _, err := r.c.Rollout.PutEnvironment(r.Context(), "prod", course.File{Path: "env.yaml", Text: env}, []string{"web"}, rollout.By{}); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// answered is what a request is answered that has to succeed.
+func answered[T any](r *rig, method, path, session, body string) (out T) {
+	r.Helper()
+	status, text, _ := r.ask(method, path, session, body)
+	if err := json.Unmarshal([]byte(text), &out); err != nil || status != http.StatusOK {
+		r.Fatalf("%s %s: %d %s", method, path, status, text)
+	}
+	return out
+}
+
+// TestADeploymentIsBegun: as it was shown, with the reason that was typed, or not at all; and it is stopped, and goes on.
+func TestADeploymentIsBegun(t *testing.T) {
+	r := newRig(t)
+	r.shop("red")
+	looks, ada := r.signIn("bo", "secret"), r.signIn("ada", "secret")
+	const about = "/api/plan?environment=prod"
+	shown := answered[proposed](r, "GET", about, looks, "")
+	if shown.Runs != 3 || shown.Headline != "3 of 4 tasks run, on 2 nodes" || len(shown.Groups) != 2 || shown.Plan != "drover deploy plan prod" || shown.Run != "drover deploy run prod" {
+		t.Errorf("the plan: %+v", shown)
+	}
+	if rows := r.query("deployment", "id", ""); len(rows) != 0 {
+		t.Errorf("a plan that was looked at is stored: %s", rows)
+	}
+	some := answered[proposed](r, "GET", about+"&only=motd&only=pre&nodes=1&mode=dry-run&force=yes", looks, "")
+	if some.Headline != "1 of 3 tasks run, on 1 node" || some.Run != "drover deploy run prod --task 'motd,pre' --node 1 --force --dry-run" {
+		t.Errorf("a part of it: %+v", some)
+	}
+	begin := func(of proposed, reason string) (int, string) {
+		status, text, _ := r.ask("POST", "/api/deployments", ada, fmt.Sprintf(`{"wish":%s,"reason":%q}`, encoded(of.Wish), reason))
+		return status, text
+	}
+	if status, text := begin(shown, " "); status != http.StatusBadRequest || !strings.Contains(text, "say why") {
+		t.Errorf("without a reason: %d %s", status, text)
+	}
+	if status, text, _ := r.ask("POST", "/api/deployments", ada, `{"wish":{"environment":"prod"},"reason":"OPS-1"}`); status != http.StatusBadRequest || !strings.Contains(text, "the plan that was shown") {
+		t.Errorf("what nobody has seen: %d %s", status, text)
+	}
+	r.putShop("blue")
+	if status, text := begin(shown, "OPS-1"); status != http.StatusConflict || !strings.Contains(text, "has moved on") {
+		t.Errorf("what was shown is no more what it would be: %d %s", status, text)
+	}
+	if rows := r.query("deployment", "id", ""); len(rows) != 0 {
+		t.Errorf("a plan that was refused is stored: %s", rows)
+	}
+	shown = answered[proposed](r, "GET", about, looks, "")
+	r.hold()
+	if status, text := begin(shown, "OPS-2: go"); status != http.StatusOK || text != `{"deployment":1}`+"\n" {
+		t.Fatalf("it does not begin: %d %s", status, text)
+	}
+	if status, text := begin(shown, "OPS-2: go"); status != http.StatusConflict {
+		t.Errorf("twice: %d %s", status, text)
+	}
+	// acts are what is offered, on the stream as it changes.
+	s := r.openStream(looks)
+	s.watch(`{"watch":{"x":{"view":"deployment","id":"1"}}}`)
+	offered := func(want string) {
+		t.Helper()
+		for {
+			var d struct{ Acts []offer }
+			if err := json.Unmarshal(s.next().Value, &d); err != nil {
+				t.Fatal(err)
+			}
+			names := ""
+			for _, a := range d.Acts {
+				names += string(a.Do) + ": " + a.Command + " "
+			}
+			if names == want {
+				return
+			}
+		}
+	}
+	offered("stop: drover deploy stop 1 ")
+	if status, text, _ := r.ask("POST", "/api/deployments/1/stop", ada, `{}`); status != http.StatusBadRequest || !strings.Contains(text, "say why") {
+		t.Errorf("a stop without a reason: %d %s", status, text)
+	}
+	answered[outcome](r, "POST", "/api/deployments/1/stop", ada, `{"reason":"OPS-3: wait"}`)
+	offered("resume: drover deploy resume 1 ")
+	if status, text, _ := r.ask("POST", "/api/deployments/1/stop", ada, `{"reason":"OPS-3: wait"}`); status != http.StatusConflict || !strings.Contains(text, "not running") {
+		t.Errorf("a stop of what is stopped: %d %s", status, text)
+	}
+	if status, text, _ := r.ask("POST", "/api/deployments/1/burn", ada, `{"reason":"OPS-3"}`); status != http.StatusNotFound {
+		t.Errorf("what nobody can: %d %s", status, text)
+	}
+	answered[outcome](r, "POST", "/api/deployments/1/resume", ada, `{"reason":"OPS-4: on"}`)
+	offered("stop: drover deploy stop 1 ")
+	answered[outcome](r, "POST", "/api/deployments/1/stop", ada, `{"reason":"OPS-5: enough"}`)
+	offered("resume: drover deploy resume 1 ")
+	events := r.query("event", "what,who,surface,reason_trail", "")
+	for what, why := range map[string]string{"deployment.begin": "OPS-2: go", "deployment.stop": "OPS-3: wait", "deployment.resume": "OPS-4: on"} {
+		if !slices.ContainsFunc(events, func(row string) bool {
+			return strings.Contains(row, `"`+what+`"`) && strings.Contains(row, `"ada"`) && strings.Contains(row, `"web"`) && strings.Contains(row, `["gnt:user","`+why+`"`) && strings.Contains(row, `"gnt:client:drover-web"`)
+		}) {
+			t.Errorf("nothing tells of %s because of %s: %s", what, why, events)
+		}
+	}
+	// a plan that is stored is begun as it is, or not.
+	if _, _, err := r.c.Rollout.Plan(t.Context(), rollout.Wish{Environment: "prod"}, rollout.By{}); err != nil {
+		t.Fatal(err)
+	}
+	r.putShop("green")
+	if status, text, _ := r.ask("POST", "/api/deployments/2/begin", ada, `{"reason":"OPS-6"}`); status != http.StatusConflict || !strings.Contains(text, "has moved on") {
+		t.Errorf("a plan of before: %d %s", status, text)
+	}
+}
+
+// hold keeps all jobs from beginning.
+func (r *rig) hold() {
+	r.Helper()
+	ada := r.signIn("ada", "secret")
+	const edit = `"edit":{"do":"put","rule":"","parts":{"action":"PAUSE"}},"when":"jobid: id > 0"`
+	f := answered[struct{ Digest string }](r, "POST", "/api/rules/preview", ada, "{"+edit+"}")
+	answered[map[string]any](r, "POST", "/api/rules", ada, "{"+edit+`,"reason":"hold","digest":"`+f.Digest+`"}`)
+}
+
+// TestTwoPlansAreCompared: what only one of them runs, what both run for other reasons, and the values of before and now, without secrets.
+func TestTwoPlansAreCompared(t *testing.T) {
+	r := newRig(t)
+	looks := r.signIn("bo", "secret")
+	r.shop("red")
+	plan := func(w rollout.Wish) {
+		w.Environment = "prod"
+		if _, _, err := r.c.Rollout.Plan(t.Context(), w, rollout.By{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plan(rollout.Wish{})
+	plan(rollout.Wish{})
+	r.putShop("blue")
+	plan(rollout.Wish{Only: []string{"pre", "motd"}})
+	same := answered[comparison](r, "GET", "/api/deployments/1/compare/2", looks, "")
+	if len(same.Gone)+len(same.Came)+len(same.Changed)+len(same.States) != 0 || same.Before.Headline != "3 of 4 tasks run, on 2 nodes" {
+		t.Errorf("twice the same: %+v", same)
+	}
+	status, text, _ := r.ask("GET", "/api/deployments/1/compare/3", looks, "")
+	var c comparison
+	if err := json.Unmarshal([]byte(text), &c); err != nil || status != http.StatusOK {
+		t.Fatalf("%d %s", status, text)
+	}
+	if len(c.Gone) != 1 || c.Gone[0].Task != "paint" || len(c.Came)+len(c.Changed) != 0 || len(c.States) != 1 || c.States[0].Path != "$.color" || *c.States[0].Old != `"red"` || *c.States[0].New != `"blue"` {
+		t.Errorf("the other way: %s", text)
+	}
+	if back := answered[comparison](r, "GET", "/api/deployments/3/compare/1", looks, ""); len(back.Came) != 1 || len(back.Gone) != 0 || back.TasksCommand != "drover deploy diff --tasks 3 1" {
+		t.Errorf("the other way round: %+v", back)
+	}
+	if strings.Contains(text, "correct-horse") {
+		t.Errorf("a secret is told: %s", text)
+	}
+	for path, want := range map[string]int{"/api/deployments/1/compare/9": http.StatusNotFound, "/api/deployments/1/compare/x": http.StatusBadRequest} {
+		if status, text, _ := r.ask("GET", path, looks, ""); status != want {
 			t.Errorf("%s: %d %s", path, status, text)
 		}
 	}
