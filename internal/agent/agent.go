@@ -13,6 +13,7 @@
 //   - An order is about the instance that has the UUID, whatever it is called: what else is under its name is left alone.
 //   - A machine is told what it was last installed with, and nothing of before (TestAnotherSystemForgetsTheSeed).
 //   - A disk on which the content of an image was not written whole reads as zeros (TestAnImageThatIsNotWrittenWhole).
+//   - A restricted command runs only if nobody but root and the agent's own user could have changed it or its directory (TestCommandsOfOthers).
 //   - Calls for one instance take place one after the other; calls for
 //     different instances do not wait for each other.
 package agent
@@ -55,6 +56,10 @@ type Config struct {
 	Tasks bool
 	// HooksTime is how long all hooks of a directory may take; 0 is a quarter of an hour.
 	HooksTime time.Duration
+	// Commands is the directory of the restricted commands of the node; empty for none.
+	Commands string
+	// CommandTime is how long one may take; 0 is a quarter of an hour.
+	CommandTime time.Duration
 	// Host is where scripts and commands run; nil is the operating system.
 	Host effect.Host
 	// Lead is how long the controller in whose process the agent lives may be sure that it leads; nil is for ever.
@@ -84,7 +89,7 @@ func New(cfg Config) (*Agent, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	cfg.HooksTime = cmp.Or(cfg.HooksTime, hooksTime)
+	cfg.HooksTime, cfg.CommandTime = cmp.Or(cfg.HooksTime, hooksTime), cmp.Or(cfg.CommandTime, commandTime)
 	var err error
 	if cfg.Dir, err = filepath.Abs(cfg.Dir); err != nil { // what it begins runs elsewhere
 		return nil, fault.New(fault.Environment, "cannot tell the directory of the node agent: %w", err)

@@ -201,6 +201,10 @@ type (
 		Task   agent.Task  `json:"task"`
 		Hidden []string    `json:"hidden,omitempty"` // stands for the task's own
 	}
+	toCommand struct {
+		Order agent.Order `json:"order"`
+		Name  string      `json:"name"`
+	}
 	toHooks struct {
 		Order agent.Order `json:"order"`
 		Hooks agent.Hooks `json:"hooks"`
@@ -367,6 +371,9 @@ var (
 	callRunHooks = call[toHooks, []hooks.Result]{name: "run-hooks", lasts: true, do: func(ctx context.Context, n Served, a toHooks, _ func(string)) ([]hooks.Result, error) {
 		return n.RunHooks(ctx, a.Order, a.Hooks)
 	}}
+	callRunCommand = call[toCommand, string]{name: "run-command", lasts: true, once: true, do: func(ctx context.Context, n Served, a toCommand, _ func(string)) (string, error) {
+		return n.RunCommand(ctx, a.Order, a.Name)
+	}}
 )
 
 // calls are all of them, by name.
@@ -384,7 +391,7 @@ var calls = map[string]served{
 	callFinishExport.name: callFinishExport.served(), callDiscardExport.name: callDiscardExport.served(), callRemoveExport.name: callRemoveExport.served(),
 	callReceive.name: callReceive.served(), callSend.name: callSend.served(),
 	callStop.name: callStop.served(), callRebootSoft.name: callRebootSoft.served(), callRebootHard.name: callRebootHard.served(),
-	callRename.name: callRename.served(), callRemove.name: callRemove.served(), callRunTask.name: callRunTask.served(), callRunHooks.name: callRunHooks.served(),
+	callRename.name: callRename.served(), callRemove.name: callRemove.served(), callRunTask.name: callRunTask.served(), callRunHooks.name: callRunHooks.served(), callRunCommand.name: callRunCommand.served(),
 }
 
 // plain returns a specification whose parameters are as in the inventory: whole numbers are integers, others floats.

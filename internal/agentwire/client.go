@@ -427,6 +427,12 @@ func (c *Client) RunHooks(ctx context.Context, order agent.Order, h agent.Hooks)
 	return results, c.newer(err, "hooks")
 }
 
+// RunCommand runs a restricted command.
+func (c *Client) RunCommand(ctx context.Context, order agent.Order, name string) (string, error) {
+	said, err := callRunCommand.ask(ctx, c, toCommand{order, name}, quiet)
+	return said, c.newer(err, "restricted commands")
+}
+
 // FindOS tells about an operating system definition of the node.
 func (c *Client) FindOS(ctx context.Context, name string, force bool) (agent.OS, error) {
 	return callFindOS.ask(ctx, c, aName{name, force}, quiet)

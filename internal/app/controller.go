@@ -267,7 +267,7 @@ func (c *controller) openAgent(o Options, node string) (*agent.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return agent.New(agent.Config{Node: node, Dir: home, Driver: driver, Tasks: o.Tasks, Lead: &c.lead, Log: c.log, Told: c.querier.NodeTold})
+	return agent.New(agent.Config{Node: node, Dir: home, Driver: driver, Tasks: o.Tasks, Commands: o.Driver.Commands, Lead: &c.lead, Log: c.log, Told: c.querier.NodeTold})
 }
 
 // close ends the parts that were opened.

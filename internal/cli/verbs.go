@@ -68,7 +68,7 @@ const changing = `
 	manage server-tags: add delete
 	manage user: add enable grant password
 	network: add add-tags connect disconnect modify remove-tags
-	node: add add-tags drain modify offline online remove-tags token undrain
+	node: add add-tags drain modify offline online remove-tags restricted-command token undrain
 	server: create lock reboot reconcile start stop unlock
 	server tag: add delete
 	tag: add remove

@@ -72,6 +72,8 @@ var samples = map[string]params{
 	"OP_TEST_ALLOCATOR":         {"direction": "in", "mode": "relocate", "name": "pair"},
 	"OP_TEST_JQUEUE":            {"fail": true},
 
+	"OP_RESTRICTED_COMMAND": {"command": "says", "nodes": []any{"node1"}},
+
 	"OP_INSTANCE_MULTI_ALLOC":      {"instances": []any{params{"OP_ID": "OP_INSTANCE_CREATE", "instance_name": "new", "mode": "create", "disks": []any{}, "nics": []any{}, "os_type": "noop"}}},
 	"OP_INSTANCE_CHANGE_GROUP":     {"instance_name": "pair", "target_groups": []any{"far"}},
 	"OP_INSTANCE_ACTIVATE_DISKS":   {"instance_name": "pair", "wait_for_sync": true},

@@ -95,6 +95,9 @@ type Node interface {
 	// RunHooks runs the scripts of one of them, and returns what they came to. Given again, the order runs them again.
 	RunHooks(ctx context.Context, order agent.Order, h agent.Hooks) ([]hooks.Result, error)
 
+	// RunCommand runs a restricted command of the node, and returns what it said. Given again, the order runs it again.
+	RunCommand(ctx context.Context, order agent.Order, name string) (string, error)
+
 	// RunTask carries a task of a deployment out, and hands its output over line by line.
 	RunTask(ctx context.Context, order agent.Order, task agent.Task, log func(line string)) error
 }

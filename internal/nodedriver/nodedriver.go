@@ -29,7 +29,7 @@ import (
 	"github.com/drover-project/drover/internal/storage/lvm"
 )
 
-// Settings are what an operator can say about how the instances of a node are run.
+// Settings are what an operator can say about how the instances of a node are run, and what else may be run there.
 type Settings struct {
 	Hypervisor  string `toml:"hypervisor"`
 	QEMU        string `toml:"qemu"`
@@ -39,6 +39,7 @@ type Settings struct {
 	VolumeGroup string `toml:"volume-group"`
 	SharedDir   string `toml:"shared-directory"`
 	Providers   string `toml:"storage-providers"`
+	Commands    string `toml:"restricted-commands"`
 }
 
 // Defaults are the settings of who says nothing: instances are pretended.
@@ -54,6 +55,7 @@ func (s *Settings) Register(f *pflag.FlagSet) {
 	f.StringVar(&s.VolumeGroup, "volume-group", s.VolumeGroup, "kvm: LVM's volume group that has the disks of template plain (takes root; default: the node has none)")
 	f.StringVar(&s.SharedDir, "shared-directory", s.SharedDir, "kvm: directory that several nodes reach, and that has the disks of template sharedfile (default: the node has none)")
 	f.StringVar(&s.Providers, "storage-providers", s.Providers, "kvm: directory of the scripts that make disks of template ext, a directory for each provider, as Ganeti has them (default: the node has none)")
+	f.StringVar(&s.Commands, "restricted-commands", s.Commands, "directory of the commands that may be run on the node by name, without arguments, as Ganeti's /etc/ganeti/restricted-commands; they run with the agent's rights (default: none)")
 }
 
 // Arguments are the settings as flags, for another process that is to run instances likewise.
@@ -164,7 +166,7 @@ func (s *Settings) Check() error {
 			return fault.New(fault.Invalid, "volume-group: %w", err).At("volume-group")
 		}
 	}
-	for name, path := range map[string]string{"shared-directory": s.SharedDir, "storage-providers": s.Providers} {
+	for name, path := range map[string]string{"shared-directory": s.SharedDir, "storage-providers": s.Providers, "restricted-commands": s.Commands} {
 		if path != "" && !filepath.IsAbs(path) {
 			return fault.New(fault.Invalid, "%s: %.200q is no whole path", name, path).At(name)
 		}

@@ -17,12 +17,11 @@ var nodeOpcodes = []*Definition{
 		},
 	},
 	{
-		ID:          "OP_RESTRICTED_COMMAND",
-		Unsupported: true,
-		Doc:         "Runs one of the commands that nodes allow.",
-		Result:      "list of array[bool, string]",
+		ID:     "OP_RESTRICTED_COMMAND",
+		Doc:    "Runs one of the commands that nodes allow.",
+		Result: "list of array[bool, string]",
 		Params: []Param{
-			defaulted("use_locking", Bool, false, "kept for old clients; queries take no locks"),
+			defaulted("use_locking", Bool, false, "have the nodes alone meanwhile: no other job does anything there"),
 			required("nodes", List(NonEmptyString), "names of the nodes"),
 			optional("node_uuids", List(NonEmptyString), "UUIDs of the nodes, instead of their names"),
 			required("command", NonEmptyString, "name of the command"),

@@ -50,6 +50,7 @@ func NodeCommand(sh *shell.Shell) *cobra.Command {
 		}
 		verbs = append(verbs, o.Command(sh))
 	}
+	verbs = append(verbs, restrictedCommand(sh))
 	if !sh.Classic() {
 		verbs = append(verbs, nodeOrphans(sh), nodeToken(sh))
 	}

@@ -31,6 +31,8 @@ type Task struct {
 	explain bool
 	// told words the result for a person; nil if there is nothing to tell.
 	told func(result json.RawMessage) string
+	// Read words the result of the last opcode, which is what the user asked for, and tells whether all of it is well; nil if nothing is to be read.
+	Read func(result json.RawMessage) (text string, good bool, err error)
 	// before says that it was as it should be before the job was made; empty where that is not known.
 	before string
 }
@@ -280,6 +282,13 @@ func finish(ctx context.Context, sh *shell.Shell, t Task, s submitted) (Outcome,
 		out.Jobs, good, err = t.children.await(ctx, sh, end.Results[0])
 		out.bad = !good
 		return out, err
+	}
+	if t.Read != nil && len(end.Results) > 0 {
+		text, good, err := t.Read(end.Results[len(end.Results)-1])
+		if out.bad = !good; err != nil || sh.Structured() {
+			return out, err
+		}
+		return out, sh.Printf("%s", text)
 	}
 	if t.told != nil && len(end.Results) == 1 && !sh.Structured() {
 		return out, sh.Printf("%s", t.told(end.Results[0]))

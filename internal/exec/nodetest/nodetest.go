@@ -62,7 +62,7 @@ func New(t *testing.T, reach Reach) *Rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Agent, err = agent.New(agent.Config{Node: "node1.example.com", Dir: r.Dir, Driver: driver, Tasks: true})
+	r.Agent, err = agent.New(agent.Config{Node: "node1.example.com", Dir: r.Dir, Driver: driver, Tasks: true, Commands: filepath.Join(r.Dir, "commands")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,6 +228,7 @@ func Run(t *testing.T, reach Reach) {
 		{"images", images},
 		{"exports", keptExports},
 		{"hooks", runHooks},
+		{"restricted commands", restrictedCommands},
 		{"a delay", delay},
 		{"orders beside one another", beside},
 		{"tasks", tasks},

@@ -1,0 +1,52 @@
+package exec
+
+import (
+	"context"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/lock"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/work"
+)
+
+// commandNodes are the nodes on which a restricted command is to run, each once.
+func commandNodes(op *opcode.Opcode, snap *cluster.Snapshot) (nodes []*cluster.Node, err error) {
+	listed, err := listedNodes(op, snap)
+	seen := map[string]bool{}
+	for _, n := range listed {
+		if !seen[n.UUID] {
+			nodes = append(nodes, n)
+		}
+		seen[n.UUID] = true
+	}
+	return nodes, err
+}
+
+// commandLocks share the nodes of a restricted command, or have them alone.
+func commandLocks(op *opcode.Opcode, snap *cluster.Snapshot) (request lock.Request, err error) {
+	nodes, err := commandNodes(op, snap)
+	mode := lock.Shared
+	if op.Bool("use_locking") {
+		mode = lock.Exclusive
+	}
+	for _, n := range nodes {
+		request = append(request, want(lock.Node, n.UUID, mode))
+	}
+	return request, err
+}
+
+// restrictedCommand prepares OP_RESTRICTED_COMMAND. What is wrong with the command is told by each node, which alone knows what may run there.
+func restrictedCommand(_ context.Context, env *Env) (Plan, error) {
+	nodes, err := commandNodes(env.Op, env.snapshot())
+	if err != nil {
+		return Plan{}, err
+	}
+	args := commandArgs{Command: env.Op.Str("command"), Nodes: make([]string, len(nodes))}
+	for i, n := range nodes {
+		args.Nodes[i] = n.UUID
+	}
+	if len(nodes) == 0 {
+		return answer([]any{}), nil
+	}
+	return Plan{Work: &work.Work{Steps: []work.Step{inInventory(runCommand, "", "run the restricted command "+args.Command, args)}}}, nil
+}
