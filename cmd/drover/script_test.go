@@ -173,8 +173,8 @@ func cluster(nodes int) (dir string, stop func() error, err error) {
 	ready, ended := make(readiness, 1), make(chan error, 1)
 	go func() {
 		ended <- app.Run(ctx, app.Options{Data: dir, RAPI: "127.0.0.1:0", Compute: "127.0.0.1:0", Mond: "127.0.0.1:0", AgentAddress: "127.0.0.1:0", Nodes: nodes, Tasks: true,
-			Driver: nodedriver.Settings{Commands: filepath.Join(dir, "commands")},
-			Out:    ready, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+			Driver: nodedriver.Settings{Commands: filepath.Join(dir, "commands")}, OutOfBand: filepath.Join(dir, "oob"),
+			Out: ready, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	}()
 	stop = func() error {
 		cancel()

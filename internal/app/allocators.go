@@ -1,15 +1,11 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -29,13 +25,7 @@ const (
 )
 
 func newAllocators(path string) *allocators {
-	a := &allocators{patience: allocatorPatience, most: allocatorMost}
-	for dir := range strings.SplitSeq(path, ":") {
-		if dir != "" {
-			a.dirs = append(a.dirs, dir)
-		}
-	}
-	return a
+	return &allocators{dirs: directories(path), patience: allocatorPatience, most: allocatorMost}
 }
 
 // allocatorName is what a program may be called.
@@ -73,39 +63,9 @@ func (a *allocators) Run(ctx context.Context, name string, options []string, inp
 	if err := errors.Join(err, file.Close()); err != nil {
 		return nil, fault.New(fault.Environment, "iallocator module '%s' cannot be asked: %w", name, err)
 	}
-	ctx, done := context.WithTimeoutCause(ctx, a.patience, fault.New(fault.Failed, "it took longer than %v", a.patience))
-	defer done()
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	out := &bounded{most: a.most, full: func() { stop(fault.New(fault.Failed, "it said more than %d bytes", a.most)) }}
-	said := &bounded{most: 4096, full: func() {}}
-	cmd := exec.CommandContext(ctx, program, append([]string{file.Name()}, options...)...)
-	cmd.Stdout, cmd.Stderr, cmd.Env = out, said, []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second
-	if err := cmd.Run(); err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause
-		}
-		return nil, fault.New(fault.Failed, "iallocator module '%s' failed: %w, output '%s'", name, err, fault.Clip(strings.TrimSpace(said.kept.String()+out.kept.String()), 500))
+	said, err := ask{program, append([]string{file.Name()}, options...), a.patience, a.most}.run(ctx)
+	if err != nil {
+		return nil, fault.New(fault.Failed, "iallocator module '%s' failed: %w", name, err)
 	}
-	return out.kept.Bytes(), nil
-}
-
-// bounded keeps what comes, up to a bound. It is no bytes.Buffer: that would read all there is by itself (io.ReaderFrom).
-type bounded struct {
-	kept bytes.Buffer
-	most int
-	full func()
-}
-
-// Write takes all, and keeps what there is room for.
-func (b *bounded) Write(p []byte) (int, error) {
-	room := min(b.most-b.kept.Len(), len(p))
-	b.kept.Write(p[:room])
-	if room < len(p) {
-		b.full()
-	}
-	return len(p), nil
+	return said, nil
 }

@@ -19,11 +19,11 @@ const nodedPort = 1811
 // knockTime bounds how long an address is waited for.
 const knockTime = 10 * time.Second
 
-// hostNames asks the resolver of this machine, and the programs that choose nodes on it.
-func hostNames(allocators exec.Allocators) exec.Names {
+// hostNames asks the resolver of this machine, and the programs on it that choose nodes, or ask their management controllers.
+func hostNames(allocators exec.Allocators, power exec.Programs) exec.Names {
 	var dialer net.Dialer
 	return exec.Names{
-		Allocators: allocators,
+		Allocators: allocators, OutOfBand: power,
 		Resolve: func(ctx context.Context, name string) (full, address string, err error) {
 			addresses, err := net.DefaultResolver.LookupHost(ctx, name)
 			if err != nil {

@@ -69,6 +69,12 @@ var preflights = []struct {
 		}
 		return err
 	}},
+	{"oob-programs", func(o Options) (err error) {
+		for _, dir := range directories(o.OutOfBand) {
+			err = errors.Join(err, checkDirectory(dir))
+		}
+		return err
+	}},
 	{"server-effects", func(o Options) (err error) {
 		policy := servertag.DefaultPolicy()
 		if policy.Effects, err = readEffects(o.ServerEffects); err != nil {

@@ -124,6 +124,8 @@ type Options struct {
 	// Functions is the directory of the operator's own functions for expressions of
 	// tasks; empty for none.
 	Functions string
+	// OutOfBand are the directories, separated by colons, of programs that ask management controllers of nodes; empty for none.
+	OutOfBand string
 	// Allocators are the directories, separated by colons, of programs that may choose nodes; empty for none.
 	Allocators string
 	// Demo fills a new cluster with instances, jobs and rules to look at.

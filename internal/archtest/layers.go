@@ -79,6 +79,7 @@ var layers = []struct {
 	{"internal/evacuation", Core},
 	{"internal/hooks", Core},
 	{"internal/allocator", Core},
+	{"internal/outofband", Core},
 	{"internal/ssconf", Core},
 	{"internal/watcher", Core},
 	{"internal/schedule", Core},

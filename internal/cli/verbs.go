@@ -68,7 +68,7 @@ const changing = `
 	manage server-tags: add delete
 	manage user: add enable grant password
 	network: add add-tags connect disconnect modify remove-tags
-	node: add add-tags drain modify offline online remove-tags restricted-command token undrain
+	node: add add-tags drain health modify offline online remove-tags restricted-command token undrain
 	server: create lock reboot reconcile start stop unlock
 	server tag: add delete
 	tag: add remove
@@ -89,6 +89,7 @@ var asking = []shell.Verb{
 	{Path: "node clear-orphans", Does: shell.Destroys, Question: "Remove %s, with all data?", Example: "node clear-orphans node1.drover.example"},
 	{Path: "node evacuate", Does: shell.Disturbs, Question: "Move all instances off %s?", Example: "node evacuate node1.drover.example"},
 	{Path: "node migrate", Does: shell.Disturbs, Question: "Migrate the instances of %s?", Example: "node migrate node1.drover.example"},
+	{Path: "node power", Does: shell.Disturbs, When: "nodes are switched off", Question: "%s, at once?", Example: "node power off node1.drover.example"},
 	{Path: "node powercycle", Does: shell.Disturbs, Question: "Switch %s off and on, at once?", Example: "node powercycle node1.drover.example"},
 	{Path: "cluster format raise", Does: shell.Destroys, When: "there is a format to raise", Question: "Raise the format of the store? Programs that do not know it cannot lead any more.", Example: "cluster format raise"},
 	{Path: "cluster forget-controller", Does: shell.Destroys, Question: "Forget the controller %s?", Example: "cluster forget-controller c3"},

@@ -39,6 +39,7 @@ func namingExecutors(names Names) Catalogue {
 		"OP_CLUSTER_SET_PARAMS":     {Prepare: names.modifyCluster, Resumable: true, Why: setsAState},
 		"OP_TEST_ALLOCATOR":         {Prepare: names.testAllocator, Resumable: true, Why: asksOnly},
 		"OP_INSTANCE_MULTI_ALLOC":   {Locks: batchLocks, Prepare: names.multiAlloc, Why: submitsOnce},
+		"OP_OOB_COMMAND":            {Locks: outOfBandLocks, Prepare: outOfBand, Programs: names.OutOfBand, Why: "a second run would reset nodes again"},
 		"OP_GROUP_EVACUATE":         {Locks: groupEvacuationLocks, Prepare: names.evacuateGroup, Why: submitsOnce},
 
 		"OP_INSTANCE_RECREATE_DISKS": {Locks: recreateLocks, Asks: true, Prepare: names.recreateDisks, Why: "a second run would find the disks that the first one made"},

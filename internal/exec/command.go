@@ -2,8 +2,10 @@ package exec
 
 import (
 	"context"
+	"strings"
 
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/work"
@@ -41,12 +43,13 @@ func restrictedCommand(_ context.Context, env *Env) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	args := commandArgs{Command: env.Op.Str("command"), Nodes: make([]string, len(nodes))}
+	args, names := commandArgs{Command: env.Op.Str("command"), Nodes: make([]string, len(nodes))}, make([]string, len(nodes))
 	for i, n := range nodes {
-		args.Nodes[i] = n.UUID
+		args.Nodes[i], names[i] = n.UUID, n.Name
 	}
 	if len(nodes) == 0 {
 		return answer([]any{}), nil
 	}
-	return Plan{Work: &work.Work{Steps: []work.Step{inInventory(runCommand, "", "run the restricted command "+args.Command, args)}}}, nil
+	step := onNode(runCommand, args.Nodes[0], "", "run the restricted command "+args.Command+" on "+fault.Clip(strings.Join(names, ", "), 200), args) // it is shown with the first of them
+	return Plan{Work: &work.Work{Steps: []work.Step{step}}}, nil
 }

@@ -180,6 +180,7 @@ func (g *engine) step(ctx context.Context, s *work.Step) error {
 // do does what a step says: it acts, gives an order, or changes the inventory, and notes with the change how far the work came.
 func (g *engine) do(ctx context.Context, s *work.Step) error {
 	v, known := verbs[s.Verb]
+	g.env.soFar = g.result()
 	switch {
 	case !known:
 		return fault.New(fault.Internal, "there is no step %q", s.Verb)

@@ -54,6 +54,8 @@ type Executor struct {
 	Asks bool
 	// Prepare checks everything that can be known before and returns the work.
 	Prepare func(ctx context.Context, env *Env) (Plan, error)
+	// Programs are those that it runs on the machine of the controller; nil for none.
+	Programs Programs
 	// Resumable opcodes may be run again from the beginning after the
 	// controller died while they ran. It counts for those of which nothing was kept: programs of before began them.
 	Resumable bool
@@ -153,6 +155,9 @@ type Env struct {
 	change func(*cluster.Snapshot) (changes []cluster.Change, result any, err error)
 	do     func(ctx context.Context) (any, error)
 	heed   func(failed []hooks.Refusal) any
+	// programs are the executor's, and soFar is the result that the steps have left before the one that is carried out.
+	programs Programs
+	soFar    json.RawMessage
 
 	mu      sync.Mutex
 	visited []string // names of nodes
@@ -298,6 +303,7 @@ func (c Catalogue) Check(ctx context.Context, env *Env) (json.RawMessage, []job.
 	if !known {
 		return nil, nil, opcode.Unsupported(env.Op.ID)
 	}
+	env.programs = x.Programs
 	defer env.end()
 	plan, err := x.Prepare(ctx, env)
 	if err != nil {
@@ -319,6 +325,7 @@ func (c Catalogue) run(ctx context.Context, env *Env) (json.RawMessage, error) {
 	if !known {
 		return nil, opcode.Unsupported(env.Op.ID)
 	}
+	env.programs = x.Programs
 	defer env.end()
 	if env.Kept != nil {
 		if err := env.replanned(ctx, &x); err != nil {

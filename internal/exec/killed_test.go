@@ -67,6 +67,7 @@ func killable(t *testing.T) *rig {
 	}
 	r.onNode("node1", "left", "left-behind", life)
 	r.onNode("node1", "left2", "left-as-well", life)
+	r.setNode("node9", func(n *cluster.Node) { n.NDParams = cluster.Params{"oob_program": "/oob"} })
 	var had []string
 	var refuse error
 	r.wrap = func(n Node) Node { return stoppedOnly{plugs{n, &had, &refuse}, t} }
@@ -195,7 +196,7 @@ func (r *rig) whole() string {
 	snap := r.keeper.Snapshot()
 	out := fmt.Sprintln(snap.Cluster().Name, snap.Cluster().Tags, snap.Cluster().MaxRunningJobs)
 	for n := range snap.Nodes() {
-		out += fmt.Sprintln(n.Name, n.Drained, snap.Group(n.Group).Name)
+		out += fmt.Sprintln(n.Name, n.Drained, n.Powered, snap.Group(n.Group).Name)
 	}
 	for g := range snap.Groups() {
 		out += fmt.Sprintln(g.Name, g.AllocPolicy, len(g.Networks))

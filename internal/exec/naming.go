@@ -20,6 +20,8 @@ type Names struct {
 
 	// Allocators are the programs that may choose nodes in place of placement; nil for none.
 	Allocators Allocators
+	// OutOfBand are the programs that ask management controllers of nodes; nil for none.
+	OutOfBand Programs
 
 	places *places
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/outofband"
 )
 
 // nodeAdd prepares OP_NODE_ADD, also of a node that was in the cluster before
@@ -268,7 +269,12 @@ func (c *nodeChange) apply(snap *cluster.Snapshot, uuid string) ([]cluster.Chang
 	if err := c.role(snap, node); err != nil {
 		return nil, err
 	}
-	if err := c.settings(node); err != nil {
+	controlled := outofband.Program(snap, old) != ""
+	if controlled && old.Offline && !node.Offline && !old.Powered && !c.env.Op.Bool("powered") {
+		return nil, fault.New(fault.WrongState, "Node %s needs to be turned on before its offline status can be reset", node.Name).
+			WithHint("drover node power on %s does that; --powered records that it is on", node.Name)
+	}
+	if err := c.settings(node, controlled); err != nil {
 		return nil, err
 	}
 	c.noteRoles(old, node)
@@ -350,9 +356,13 @@ func (c *nodeChange) role(snap *cluster.Snapshot, node *cluster.Node) error {
 }
 
 // settings sets what is no role.
-func (c *nodeChange) settings(node *cluster.Node) error {
+func (c *nodeChange) settings(node *cluster.Node, controlled bool) error {
 	op := c.env.Op
 	if op.Has("powered") {
+		if !controlled {
+			return fault.New(fault.WrongState, "Unable to change powered state for node %s as it does not support out-of-band handling", node.Name).At("powered").
+				WithHint("the node parameter oob_program names the program for that")
+		}
 		if !op.Bool("powered") && !node.Offline && !op.Bool("force") {
 			return fault.New(fault.WrongState, "Node %s needs to be marked offline before it can be turned off", node.Name)
 		}

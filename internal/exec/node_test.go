@@ -43,6 +43,7 @@ func TestNodeModify(t *testing.T) {
 	const homed = "Changing the secondary ip on a single-homed cluster requires the --force option to be passed, and the target node to be the master"
 	r := newRig(t, "node1", "node2")
 	r.create("one", false)
+	r.setNode("node2", func(n *cluster.Node) { n.NDParams = cluster.Params{"oob_program": "/oob"} })
 	node := func(name string, p params) params {
 		p["node_name"] = name
 		return p
@@ -54,7 +55,7 @@ func TestNodeModify(t *testing.T) {
 	}{
 		{params{"drained": true}, `[["master_candidate","False"],["drained","True"]]`, "D"},
 		{params{"offline": true}, `[["drained","False"],["offline","True"]]`, "O"},
-		{params{"drained": false, "powered": false}, `[["powered","False"]]`, "O"},
+		{params{"drained": false, "powered": false}, `[["powered","False"]]`, "O"}, // which a later step brings back
 		{params{"offline": false, "powered": true}, `[["powered","True"],["master_candidate","True"],["offline","False"]]`, "C"},
 		{params{"master_capable": false}, `[["master_capable","False"],["master_candidate","False"]]`, "R"},
 		{params{"vm_capable": false}, `[["vm_capable","False"]]`, "R"},
@@ -79,6 +80,7 @@ func TestNodeModify(t *testing.T) {
 		{"Node node2 is not master capable, cannot make it a master candidate", "node2", params{"master_candidate": true}},
 		{"Node node1 hosts instances, cannot unset the vm_capable flag", "node1", params{"vm_capable": false}},
 		{"Node node2 needs to be marked offline before it can be turned off", "node2", params{"powered": false}},
+		{"Unable to change powered state for node node1 as it does not support out-of-band handling (the node parameter oob_program names the program for that)", "node1", params{"powered": false, "force": true}},
 		{"Secondary IP (x) needs to be a valid IPv4 address", "node2", params{"secondary_ip": "x"}},
 		{"Master must remain master capable", "node1", params{"master_capable": false}},
 		{homed, "node1", params{"secondary_ip": "192.0.2.9"}},

@@ -56,6 +56,7 @@ type rig struct {
 	wrap func(Node) Node
 	// down are the nodes that do not answer.
 	down map[string]bool
+	oob  controllers
 }
 
 // life is that of the rig's store.
@@ -88,7 +89,8 @@ func newRigOn(t testing.TB, url string, nodes ...string) *rig {
 		t.Fatal(err)
 	}
 	r.fleet = agent.NewFleet(r.openAgent)
-	r.all = All(r.source, Names{Resolve: resolve, Answers: answers})
+	r.oob.called = r.called
+	r.all = All(r.source, Names{Resolve: resolve, Answers: answers, OutOfBand: &r.oob})
 	t.Cleanup(func() {
 		r.keeper.Close()
 		if err := errors.Join(r.fleet.Close(), s.Close()); err != nil {

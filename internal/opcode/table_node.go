@@ -3,10 +3,9 @@ package opcode
 // nodeOpcodes are the opcodes about nodes.
 var nodeOpcodes = []*Definition{
 	{
-		ID:          "OP_OOB_COMMAND",
-		Unsupported: true,
-		Doc:         "Asks the management controllers of nodes for power control and health.",
-		Result:      "list of list of array[int, any]",
+		ID:     "OP_OOB_COMMAND",
+		Doc:    "Asks the management controllers of nodes for power control and health.",
+		Result: "list of list of array[int, any]",
 		Params: []Param{
 			defaulted("node_names", List(NonEmptyString), []any{}, "names of the nodes; all if empty"),
 			optional("node_uuids", List(NonEmptyString), "UUIDs of the nodes, instead of their names"),
