@@ -20,6 +20,19 @@ type Count = machine.Count
 // clone of the machine and holds up nobody.
 func (q *Queue) Census() Census { return q.look().Census() }
 
+// Around is what a job waits for, in the end, and who waits for it.
+type Around = machine.Around
+
+// Around tells what a job waits for and who waits for it; of one that has ended there is nothing. It asks a clone of the machine and holds
+// up nobody. Errors: fault.NotFound.
+func (q *Queue) Around(ctx context.Context, id job.ID) (Around, error) {
+	if a, waits := q.look().Around(id); waits {
+		return a, nil
+	}
+	_, err := q.Job(ctx, id)
+	return Around{Points: []machine.Point{}, Links: []machine.Link{}}, err
+}
+
 // Explain says why a job is where it is. For a job that has ended it says how
 // it ended and what the rules in force now would say. It asks a clone of the
 // machine and holds up nobody. Errors: fault.NotFound.

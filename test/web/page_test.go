@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"github.com/drover-project/drover/internal/deploy/plan"
 	"github.com/drover-project/drover/internal/testkit"
 	"github.com/drover-project/drover/internal/testkit/fuel"
@@ -242,6 +244,44 @@ func TestAJobFromItsBeginningToItsEnd(t *testing.T) {
 	}
 }
 
+// TestWhatJobsWaitFor: as a picture, to the end of the line, from which one goes to the others by mouse and keys; it changes by itself, and is told in words.
+func TestWhatJobsWaitFor(t *testing.T) {
+	c := start(t, testkit.Build(t), false)
+	delay := []string{"job", "submit", "OP_TEST_DELAY", "duration=600", "no_locks=false", "on_master=false", "on_nodes=" + c.node(), "--submit", "--reason", "OPS-50: in line"}
+	for range 3 {
+		c.drover(delay...)
+	}
+	c.drover(append(delay, "--depend", "3")...)
+	tab := sitDown(t, c.Ready.Web).tab()
+	tab.open(c.link())
+	tab.open("/jobs/4")
+	tab.until("the line is drawn", `document.querySelectorAll("#around svg a").length === 4 && document.querySelectorAll("#around svg .head").length >= 4`)
+	tab.shows("drover job explain 4")
+	for _, scheme := range []string{"light", "dark"} {
+		tab.colours(scheme)
+		tab.axe("what a job waits for, " + scheme)
+		tab.shoot("around-1280-" + scheme)
+		tab.size(390, 844)
+		tab.until("it goes downwards", `document.querySelector("#around svg")?.getBoundingClientRect().width < 390`)
+		if wide := eval[int](tab, `document.documentElement.scrollWidth`); wide > 390 {
+			t.Errorf("it is %d wide in 390", wide)
+		}
+		tab.do(chromedp.ScrollIntoView(chromedp.CSS("#around")))
+		tab.shoot("around-390-" + scheme)
+		tab.size(1280, 900)
+	}
+	tab.click("#around summary", "The same in words")
+	tab.shows("job 3 ◔ waiting comes behind job 2 ◔ waiting")
+	tab.shows("job 4 ◌ queued waits for the end of job 3 ◔ waiting")
+	eval[int](tab, `(document.querySelector('#around svg a[href="/jobs/1"]').focus(), 1)`)
+	tab.do(chromedp.KeyEvent("\r"))
+	tab.until("it goes there", `location.pathname === "/jobs/1" && document.querySelectorAll('#around svg a[href="/jobs/2"], #around svg a[href="/jobs/3"]').length === 2`)
+	c.drover("job", "cancel", "2", "--yes", "--reason", "OPS-51: not this one")
+	tab.until("who waits no more goes by itself", `document.querySelectorAll('#around svg a[href="/jobs/2"]').length === 0 && document.querySelector('#around svg a[href="/jobs/3"]')`)
+	eval[bool](tab, `document.querySelector("#around svg a.g-lock").dispatchEvent(new MouseEvent("click", {bubbles: true, cancelable: true}))`)
+	tab.until("the lock is shown", `location.pathname === "/query" && document.querySelector(".row")?.innerText.includes("exclusive")`)
+}
+
 // TestARule is foreseen while it is typed, added, seen to hold a job, and taken away.
 func TestARule(t *testing.T) {
 	c := start(t, testkit.Build(t), true)
@@ -328,9 +368,11 @@ func TestHostileTextIsText(t *testing.T) {
 	why := markup + "\u202e turned \u0007" + strings.Repeat("long ", 2000)
 	c.drover("job", "submit", "OP_TEST_DELAY", "duration=600", "--submit", "--reason", why)
 	c.drover("filter", "add", "--action", "PAUSE", "--all-jobs", "--yes", "--reason", why)
+	c.drover("job", "submit", "OP_TEST_DELAY", "duration=600", "--submit")
+	c.drover("job", "submit", "OP_TEST_DELAY", "duration=600", "--submit", "--depend", "2", "--reason", markup)
 	tab := sitDown(t, c.Ready.Web).tab()
 	tab.open(c.link())
-	for _, path := range []string{"/", "/jobs", "/jobs/1", "/query", "/query?item=job&by=reason", "/audit", "/audit/1"} {
+	for _, path := range []string{"/", "/jobs", "/jobs/1", "/jobs/3", "/query", "/query?item=job&by=reason", "/audit", "/audit/1"} {
 		tab.open(path)
 		tab.shows(`<img src=x onerror=`)
 		if n := eval[int](tab, `document.querySelectorAll("img, script:not([type=module])").length`); n != 0 {

@@ -6,6 +6,7 @@ import { useReady } from "../parts/frame";
 import { Trail } from "../parts/trail";
 import { ask, who } from "../session";
 import { now, type Row, useView } from "../stream";
+import { AroundJob } from "./around";
 
 const over = (status: string): boolean => ["success", "error", "canceled"].includes(status);
 
@@ -30,6 +31,7 @@ export function JobScreen({ id }: { id: string }) {
 		</div>
 		<p class="lead">{summary(r)}{r.value("dry_run") ? <span class="faint"> · only checked, nothing is changed</span> : null}</p>
 		<Explained id={id} status={status} />
+		{!over(status) && <AroundJob id={id} />}
 		<div class="columns">
 			<Opcodes r={r} />
 			<Part title="Who wanted it, and why"><Trail hops={r.value("reason_trail")} /></Part>

@@ -131,17 +131,17 @@ type outcome struct {
 	Message string `json:"message"`
 }
 
-func jobOf(r *http.Request) (job.ID, error) {
-	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
+func jobNumber(text string) (job.ID, error) {
+	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id < 1 {
-		return 0, fault.New(fault.Invalid, "%q is no number of a job", fault.Clip(r.PathValue("id"), 50))
+		return 0, fault.New(fault.Invalid, "%q is no number of a job", fault.Clip(text, 50))
 	}
 	return job.ID(id), nil
 }
 
 // aboutJob reads the number of a job, what is asked for of it into wish, and who asks why, which wish has at reason when it is read.
 func (s *Server) aboutJob(w http.ResponseWriter, r *http.Request, v *visitor, wish any, reason *string) (id job.ID, by queue.By, err error) {
-	if id, err = jobOf(r); err != nil {
+	if id, err = jobNumber(r.PathValue("id")); err != nil {
 		return id, by, err
 	}
 	if err = read(w, r, wish); err != nil {

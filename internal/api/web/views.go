@@ -113,6 +113,7 @@ var views = map[string]view{
 	"job": {item: "job", fields: jobFields + ",ops,opstatus,opresult,opstart,opexec,opend,opsteps,reason_trail,ran_on,timeline,dry_run,archived", filter: "id == $id",
 		command: "drover job info $id"},
 	"job.explain": {value: explain, every: 10 * time.Second, pause: rest, command: "drover job explain $id"},
+	"job.around":  {value: around, every: 10 * time.Second, pause: rest, command: "drover job explain $id"},
 	"job.log":     {value: logOf, every: time.Minute, pause: rest, command: "drover job watch $id"},
 
 	"nodes":       {item: "node", fields: nodeFields, sort: "name", limit: 500, list: true, command: "drover node list"},
@@ -340,11 +341,11 @@ func healthOf(ctx context.Context, s *Server, _ string) (any, error) { return s.
 
 // explain is why a job is where it is.
 func explain(ctx context.Context, s *Server, id string) (any, error) {
-	n, err := strconv.ParseInt(id, 10, 64)
+	n, err := jobNumber(id)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "%q is no number of a job", fault.Clip(id, 50))
+		return nil, err
 	}
-	return s.cfg.Queue.Explain(ctx, job.ID(n))
+	return s.cfg.Queue.Explain(ctx, n)
 }
 
 // logLines is how many of the newest lines of a job's log a tab is shown.
@@ -361,11 +362,11 @@ type logLine struct {
 
 // logOf is the end of a job's log, and how much there is before it.
 func logOf(ctx context.Context, s *Server, id string) (any, error) {
-	n, err := strconv.ParseInt(id, 10, 64)
+	n, err := jobNumber(id)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "%q is no number of a job", fault.Clip(id, 50))
+		return nil, err
 	}
-	j, err := s.cfg.Queue.Job(ctx, job.ID(n))
+	j, err := s.cfg.Queue.Job(ctx, n)
 	if err != nil {
 		return nil, err
 	}

@@ -23,10 +23,12 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/live"
+	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/query/items"
 	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/queue/machine"
 	"github.com/drover-project/drover/internal/rights"
 	"github.com/drover-project/drover/internal/rollout"
 	"github.com/drover-project/drover/internal/store"
@@ -386,7 +388,7 @@ func TestViews(t *testing.T) {
 	}
 	for a, want := range map[string]string{
 		`{"view":"none"}`: "there is no view", `{"view":"jobs","filter":"nope == 1"}`: "nope", `{"view":"jobs","filter":"status =="}`: "a value is missing",
-		`{"view":"jobs","limit":100000}`: "at most", `{"view":"job","id":"x"}`: "number of a job", `{"view":"job","id":"1","filter":"id == 1"}`: "is no list", `{"view":"job.explain","id":"99"}`: "99", `{"view":"instance","id":"web1"}`: "web1",
+		`{"view":"jobs","limit":100000}`: "at most", `{"view":"job","id":"x"}`: "number of a job", `{"view":"job","id":"1","filter":"id == 1"}`: "is no list", `{"view":"job.explain","id":"99"}`: "99", `{"view":"job.around","id":"99"}`: "99", `{"view":"job.around","id":"x"}`: "number of a job", `{"view":"instance","id":"web1"}`: "web1",
 		`{"view":"query","item":"moon"}`: "no kind of item", `{"view":"query","item":"job","fields":"id,statsu"}`: "did you mean status?", `{"view":"query","item":"job","by":"nope"}`: "no field",
 		`{"view":"query","item":"job","by":"status","figures":"most(id)"}`: "no figure", `{"view":"jobs","item":"node"}`: "of its own", `{"view":"query","item":"job","fields":"` + strings.Repeat("id,", mostColumns) + `id"}`: "columns",
 		`{"view":"event","id":"x"}`:      "number of an event",
@@ -619,6 +621,46 @@ func TestTwoPlansAreCompared(t *testing.T) {
 		if status, text, _ := r.ask("GET", path, looks, ""); status != want {
 			t.Errorf("%s: %d %s", path, status, text)
 		}
+	}
+}
+
+// TestWhatIsAroundAJob: what a tab is shown is what the queue says, placed, and changes with it.
+func TestWhatIsAroundAJob(t *testing.T) {
+	r := newRig(t)
+	first := r.submit(600)
+	op, err := opcode.FromMap("OP_TEST_DELAY", map[string]any{"duration": 600, "depends": []any{[]any{int64(first), []any{}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := r.c.Queue.Submit(t.Context(), queue.Submission{Ops: []*opcode.Opcode{op}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := r.openStream(r.signIn("bo", "secret"))
+	s.watch(fmt.Sprintf(`{"watch":{"x":{"view":"job.around","id":"%d"}}}`, second))
+	for {
+		m := s.next()
+		var shown surroundings
+		if err := json.Unmarshal(m.Value, &shown); err != nil {
+			t.Fatalf("%s: %v", m.Value, err)
+		}
+		asked, err := r.c.Queue.Around(t.Context(), second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(shown.Points) != 2 || shown.Points[1].Status != job.Running || fmt.Sprint(shown.Around) != fmt.Sprint(asked) {
+			continue // it was only about to run
+		}
+		if shown.Links[0] != (machine.Link{From: 0, To: 1, Kind: machine.LinkDepends}) || shown.Drawing.Points[1].Layer != 1 || len(shown.Drawing.Lines) != 1 {
+			t.Errorf("it is told %s", m.Value)
+		}
+		break
+	}
+	if _, err := r.c.Queue.Cancel(t.Context(), second, false, queue.By{}); err != nil {
+		t.Fatal(err)
+	}
+	if m := s.next(); !strings.HasPrefix(string(m.Value), `{"points":[],"links":[]`) {
+		t.Errorf("of a job that has ended it is told %s", m.Value)
 	}
 }
 
