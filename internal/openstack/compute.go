@@ -123,12 +123,8 @@ type Wish struct {
 
 // Create has a server made, and returns its id.
 func (c *Client) Create(ctx context.Context, w *Wish) (string, error) {
-	var flavors struct{ Flavors []Flavor }
 	var images struct{ Images []Image }
-	if _, err := c.Do(ctx, http.MethodGet, compute, []string{"flavors"}, nil, nil, &flavors); err != nil {
-		return "", err
-	}
-	flavor, err := one("flavor", w.Flavor, flavors.Flavors, func(f Flavor) string { return f.ID }, func(f Flavor) string { return f.Name })
+	flavor, err := c.FindFlavor(ctx, w.Flavor)
 	if err != nil {
 		return "", err
 	}
@@ -220,6 +216,15 @@ func (c *Client) Images(ctx context.Context) ([]Image, error) {
 func (c *Client) Delete(ctx context.Context, id string) error {
 	_, err := c.Do(ctx, http.MethodDelete, compute, []string{"servers", id}, nil, nil, nil)
 	return err
+}
+
+// FindFlavor finds a flavor by id, or by name.
+func (c *Client) FindFlavor(ctx context.Context, key string) (Flavor, error) {
+	all, err := c.Flavors(ctx)
+	if err != nil {
+		return Flavor{}, err
+	}
+	return one("flavor", key, all, func(f Flavor) string { return f.ID }, func(f Flavor) string { return f.Name })
 }
 
 // Act has something done to a server: an action of the Compute API with its

@@ -25,7 +25,7 @@ const MaxActs = 30
 
 // noted returns acts with one more.
 func noted(acts []Act, a Act) []Act {
-	a.Marked = false // it says something to who carries a task out
+	a.Marked, a.Flavor = false, nil // they say something to who carries a task out
 	next := append(slices.Clone(acts), a)
 	if len(next) > MaxActs {
 		next = slices.Delete(next, 1, 2)
@@ -36,8 +36,13 @@ func noted(acts []Act, a Act) []Act {
 // Acts returns what was done to the server and what is being done, the oldest first.
 func (s *Server) Acts() []Act {
 	out := slices.Clone(s.Done)
-	for _, t := range s.Tasks {
-		out = append(out, Act{Task: t})
+	for i, t := range s.Tasks {
+		switch {
+		case t.Do != Restart:
+			out = append(out, Act{Task: t})
+		case i == 0 && len(out) > 0: // what it belongs to is not over yet
+			out[len(out)-1].Ended = 0
+		}
 	}
 	return out
 }
@@ -59,7 +64,7 @@ func (s *Server) Past(sight Sight) *Past {
 	next := *s
 	next.settleTask(sight)
 	for _, t := range next.Tasks {
-		next.Done = noted(next.Done, Act{Task: t, Ended: sight.Now})
+		next.Done = next.over(Act{Task: t, Ended: sight.Now})
 	}
 	if n := len(next.Done); n > 0 && next.Done[n-1].Do == Delete { // it is gone, whatever its job came upon
 		next.Done[n-1].Failed = ""

@@ -34,7 +34,7 @@ func (a Amount) plus(b Amount) Amount {
 // Taken is what servers take together.
 func Taken(servers iter.Seq[*Server]) (sum Amount) {
 	for s := range servers {
-		sum = sum.plus(amountOf(s.Flavor, 1))
+		sum = sum.plus(s.Takes())
 	}
 	return sum
 }
@@ -45,7 +45,7 @@ func (a Amount) unlimited() bool { return a.Instances < 0 && a.Cores < 0 && a.RA
 // exceeded names the parts of which a limit has no room for more.
 func (a Amount) exceeded(used, more Amount) (parts []int) {
 	for i, part := range amounts {
-		if limit := part.of(a); limit >= 0 && part.of(used)+part.of(more) > limit {
+		if limit := part.of(a); limit >= 0 && part.of(more) > 0 && part.of(used)+part.of(more) > limit {
 			parts = append(parts, i)
 		}
 	}
@@ -65,6 +65,21 @@ func (a Amount) Admit(has iter.Seq[*Server], f Flavor, least, most int) (int, er
 		}
 	}
 	return 0, a.refusal(has, used, amountOf(f, int64(least)))
+}
+
+// Grow refuses that a server of those that a project has gets another size for which the limit has no room: Denied.
+func (a Amount) Grow(has iter.Seq[*Server], s *Server, to Flavor) error {
+	if a.unlimited() {
+		return nil
+	}
+	now, then := s.Takes(), amountOf(to, 1)
+	more := Amount{Cores: max(0, then.Cores-now.Cores), RAM: max(0, then.RAM-now.RAM)}
+	used := Taken(has)
+	parts := a.exceeded(used, more)
+	if len(parts) == 0 {
+		return nil
+	}
+	return a.refusal(has, used, more)
 }
 
 // refusal says in Nova's words which limits are exceeded, and as a hint what uses the first of them.
@@ -90,7 +105,7 @@ const maxUsers = 5
 
 // users says which servers use a part most.
 func users(has iter.Seq[*Server], part int) string {
-	of := func(s *Server) int64 { return amounts[part].of(amountOf(s.Flavor, 1)) }
+	of := func(s *Server) int64 { return amounts[part].of(s.Takes()) }
 	all := slices.SortedStableFunc(has, func(a, b *Server) int { return cmp.Compare(of(b), of(a)) })
 	if len(all) == 0 {
 		return "nothing uses it: the limit itself is too small for what is asked for, and the operator's"

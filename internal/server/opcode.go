@@ -22,7 +22,7 @@ const (
 	effectSource = reason.ReservedPrefix + "server-tag-effect"
 )
 
-// simple are the opcodes of tasks that need no more than the instance.
+// simple are the opcodes of tasks upon an instance that is there, with what each has always.
 var simple = map[Do]struct {
 	opcode string
 	params map[string]any
@@ -32,6 +32,21 @@ var simple = map[Do]struct {
 	Stop:       {"OP_INSTANCE_SHUTDOWN", nil},
 	Reboot:     {"OP_INSTANCE_REBOOT", map[string]any{"reboot_type": "soft"}},
 	RebootHard: {"OP_INSTANCE_REBOOT", map[string]any{"reboot_type": "hard"}},
+	Resize:     {setParams, nil},
+	Revert:     {setParams, nil},
+	Restart:    {"OP_INSTANCE_REBOOT", map[string]any{"reboot_type": "full"}}, // no other looks at the new size
+	Confirm:    {"OP_INSTANCE_GROW_DISK", map[string]any{"disk": 0, "absolute": true}},
+}
+
+// setParams gives an instance other parameters.
+const setParams = "OP_INSTANCE_SET_PARAMS"
+
+// gib is a GiB in MiB.
+const gib = 1024
+
+// beParams are the backend parameters of a size.
+func (f *Flavor) beParams() map[string]any {
+	return map[string]any{"maxmem": f.RAM, "minmem": f.RAM, "vcpus": f.VCPUs}
 }
 
 // creationOpcode is what makes an instance.
@@ -58,6 +73,12 @@ func (s *Server) Opcode(task *Task) (*opcode.Opcode, error) {
 	how := simple[task.Do]
 	params := map[string]any{"instance_name": s.Instance, "reason": trail}
 	maps.Copy(params, how.params)
+	switch {
+	case task.Flavor != nil:
+		params["beparams"] = task.Flavor.beParams()
+	case task.Do == Confirm:
+		params["amount"] = s.Flavor.Disk * gib
+	}
 	return s.opcode(how.opcode, params)
 }
 
@@ -72,7 +93,6 @@ func (s *Server) opcode(id string, params map[string]any) (*opcode.Opcode, error
 }
 
 func (s *Server) creation(trail reason.Trail, marked bool) (*opcode.Opcode, error) {
-	const gib = 1024
 	template, disks, nics, tags := "diskless", []any{}, []any{}, []any{}
 	if s.Flavor.Disk > 0 {
 		template = "file"
@@ -95,7 +115,7 @@ func (s *Server) creation(trail reason.Trail, marked bool) (*opcode.Opcode, erro
 	}
 	params := map[string]any{
 		"instance_name": s.Instance, "mode": "create", "disk_template": template, "disks": disks, "nics": nics,
-		"os_type": s.Image.OS, "beparams": map[string]any{"maxmem": s.Flavor.RAM, "minmem": s.Flavor.RAM, "vcpus": s.Flavor.VCPUs},
+		"os_type": s.Image.OS, "beparams": s.Flavor.beParams(),
 		"name_check": false, "ip_check": false, "tags": tags, "reason": trail,
 	}
 	if g := s.Guest; g != nil && g.PublicKey != "" {
@@ -170,7 +190,7 @@ func (s *Server) EffectOpcode(a *servertag.Applied) (*opcode.Opcode, error) {
 	if a.Undo {
 		value = unset
 	}
-	return s.opcode("OP_INSTANCE_SET_PARAMS", map[string]any{"instance_name": s.Instance, "beparams": map[string]any{a.Parameter: value}, "reason": trail})
+	return s.opcode(setParams, map[string]any{"instance_name": s.Instance, "beparams": map[string]any{a.Parameter: value}, "reason": trail})
 }
 
 // trail tells who asked for something and by which request.

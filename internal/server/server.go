@@ -40,8 +40,10 @@ type Server struct {
 	// Project owns it; User made it. Both are ids.
 	Project string `json:"project"`
 	User    string `json:"user"`
-	Flavor  Flavor `json:"flavor"`
-	Image   Image  `json:"image"`
+	// Flavor is its size, Before the one that it has again when its user does not want that one; nil when the size is settled.
+	Flavor Flavor  `json:"flavor"`
+	Before *Flavor `json:"before,omitempty"`
+	Image  Image   `json:"image"`
 	// NICs is how many network interfaces it was made with, Nets where the first of them are.
 	NICs int   `json:"nics"`
 	Nets []Net `json:"nets,omitempty"`
@@ -139,6 +141,8 @@ type Task struct {
 	Job job.ID `json:"job,omitempty"`
 	// Marked: what a creation makes has the server's mark.
 	Marked bool `json:"marked,omitempty"`
+	// Flavor is the size that the server gets by it; nil where it gets none.
+	Flavor *Flavor `json:"flavor,omitempty"`
 }
 
 // Fault is why a task failed.
@@ -164,6 +168,7 @@ const (
 
 // Status derives what users see.
 func (s *Server) Status() Status {
+	sizing := s.sizing()
 	switch {
 	case s.Deleted != 0:
 		return Gone
@@ -173,6 +178,8 @@ func (s *Server) Status() Status {
 		return Build
 	case len(s.Tasks) > 0 && (s.Tasks[0].Do == Reboot || s.Tasks[0].Do == RebootHard):
 		return Rebooting
+	case sizing != "":
+		return sizing
 	case s.Stopped:
 		return Shutoff
 	}
@@ -234,7 +241,9 @@ func (s *Server) Begin(do Do, by servertag.Asked) (*Server, error) {
 	case do == Delete, do == Create:
 	case len(s.Tasks) > 0:
 		return nil, fault.New(fault.WrongState, "Cannot '%s' instance %s while it is being changed: %s by %s", do, s.ID, s.Tasks[0].Do, s.Tasks[0].Asked)
-	case status == Failed || status == Gone:
+	case status == Resized && do != Confirm && do != Revert:
+		return nil, fault.New(fault.WrongState, "Cannot '%s' instance %s while it is in vm_state resized", do, s.ID).WithHint("confirm its new size first, or have the one of before again")
+	case status == Failed || status == Gone, status != Resized && (do == Confirm || do == Revert):
 		return nil, fault.New(fault.WrongState, "Cannot '%s' instance %s while it is in vm_state %s", do, s.ID, strings.ToLower(string(status)))
 	case do == Start && status == Active, do == Stop && status == Shutoff, do == Reboot && status == Shutoff:
 		return nil, fault.New(fault.WrongState, "Cannot '%s' instance %s while it is in vm_state %s", do, s.ID, strings.ToLower(string(status)))
@@ -264,14 +273,23 @@ func (s *Server) Refused(serial int64, text string, now job.Time) *Server {
 	next.Tasks = slices.DeleteFunc(slices.Clone(s.Tasks), func(t Task) bool {
 		if t.Serial == serial {
 			next.Fault = &Fault{Do: t.Do, Text: text, Time: now}
-			next.Done = noted(s.Done, Act{Task: t, Ended: now, Failed: text})
+			next.Done = s.over(Act{Task: t, Ended: now, Failed: text})
 			if t.Do == Create {
 				next.Guest = next.Guest.forget()
 			}
 		}
 		return t.Serial == serial
 	})
+	next.Tasks = withoutRestart(next.Tasks)
 	return &next
+}
+
+// over returns what was done to the server, with an act that is.
+func (s *Server) over(a Act) []Act {
+	if a.Do == Restart {
+		return restarted(s.Done, a.Ended, a.Failed)
+	}
+	return noted(s.Done, a)
 }
 
 // WithTags returns the server with other tags.
@@ -340,7 +358,8 @@ func (s *Server) settleTask(sight Sight) (deleted bool) {
 	if !outcome.OK {
 		act.Failed = cmp.Or(outcome.Text, "the job did not succeed")
 	}
-	s.Tasks, s.Done = s.Tasks[1:], noted(s.Done, act)
+	s.Tasks, s.Done = s.Tasks[1:], s.over(act)
+	s.settleSize(task, outcome.OK)
 	if task.Do == Create {
 		s.Guest = s.Guest.forget()
 	}

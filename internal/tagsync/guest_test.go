@@ -1,6 +1,7 @@
 package tagsync_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -8,6 +9,28 @@ import (
 	"github.com/drover-project/drover/internal/store/format"
 	"github.com/drover-project/drover/internal/tagsync"
 )
+
+// TestSizesWaitForTheFormat: a program of before would forget the size that a server had before.
+func TestSizesWaitForTheFormat(t *testing.T) {
+	present := format.Sizes - 1
+	r := &rig{Failing: t, ctx: t.Context(), dir: t.TempDir(), log: quiet, format: func() int { return present }}
+	r.start()
+	defer r.stop()
+	s := r.create()
+	to := server.Flavor{ID: "d2", RAM: 192, VCPUs: 2}
+	as := func(s *server.Server) (*server.Server, error) { return s, nil }
+	if _, err := r.engine.Resize(s.ID, to, r.asked(), as); !fault.Is(err, fault.WrongState) {
+		t.Errorf("below the format: %v", err)
+	}
+	present = format.Sizes
+	if _, err := r.engine.Resize(s.ID, to, r.asked(), as); err != nil {
+		t.Errorf("at the format: %v", err)
+	}
+	s = r.settled(s.ID)
+	if i := r.shown.Load().Inventory.Instance(s.UUID); s.Status() != server.Resized || fmt.Sprint(i.BEParams["maxmem"], i.BEParams["vcpus"]) != "192 2" {
+		t.Errorf("it is %s, with %v", s.Status(), i.BEParams)
+	}
+}
 
 // TestGuestsWaitForTheFormat: a program of before would forget what a server's machine is to be told, and make another one.
 func TestGuestsWaitForTheFormat(t *testing.T) {

@@ -99,6 +99,7 @@ type Engine struct {
 	cfg Config
 
 	matching sync.Mutex // held while a server is matched to an instance
+	sizing   baton      // held while a server is given another size
 
 	mu      sync.Mutex
 	number  int64
@@ -137,7 +138,7 @@ func placesOf(backends map[string]Backend) map[string]chan struct{} {
 // Open loads the servers and shows them. It takes requests and works on servers
 // from Run on.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
-	e := &Engine{cfg: cfg, workers: map[string]*worker{}, making: map[string]*server.Server{}, places: placesOf(cfg.Backends)}
+	e := &Engine{cfg: cfg, workers: map[string]*worker{}, making: map[string]*server.Server{}, sizing: make(baton, 1), places: placesOf(cfg.Backends)}
 	e.ctx, e.stop = context.WithCancel(context.Background())
 	newest, err := cfg.Store.Get(ctx, NumberKey)
 	if err != nil && !fault.Is(err, fault.NotFound) {
@@ -486,6 +487,33 @@ func (e *Engine) enqueue(tx store.Tx, c *state.Change, done func(error)) {
 		}
 		done(err)
 	})
+}
+
+// Resize begins to give a server another size, if its project has room for it. In the same change first is done to it, which may refuse that.
+func (e *Engine) Resize(id string, to server.Flavor, by servertag.Asked, first func(*server.Server) (*server.Server, error)) (*server.Server, error) {
+	if now := e.format(); now < format.Sizes {
+		return nil, fault.New(fault.WrongState, "other sizes of servers need format %d of the store, which has %d", format.Sizes, now).At("resize").
+			WithHint("it is raised when all controllers know it: drover cluster format info")
+	}
+	e.sizing.Lock() // what one is given, the next one must see
+	defer e.sizing.Unlock()
+	return e.Change(id, func(s *server.Server) (*server.Server, error) {
+		next, err := first(s)
+		if err == nil {
+			next, err = next.Resize(to, by)
+		}
+		if err == nil && e.cfg.Room != nil {
+			err = e.hasRoom(s, to)
+		}
+		return next, err
+	})
+}
+
+// hasRoom refuses a size for which the project of a server has no room.
+func (e *Engine) hasRoom(s *server.Server, to server.Flavor) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.cfg.Room(s.Project).Grow(e.of(s.Project), s, to)
 }
 
 // errNoServer is what is found of a server that is not there.

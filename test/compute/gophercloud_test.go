@@ -200,6 +200,23 @@ func (s *stack) lists() {
 	}
 }
 
+// resize gives a server another size, which it does not keep at first.
+func (s *stack) resize(id string) {
+	ctx := s.Context()
+	larger, err := flavors.Create(ctx, s.compute, flavors.CreateOpts{Name: "larger", RAM: 256, VCPUs: 2, Disk: new(0)}).Extract()
+	s.check(err)
+	for _, settle := range []func(context.Context, *gophercloud.ServiceClient, string) servers.ActionResult{servers.RevertResize, servers.ConfirmResize} {
+		s.check(servers.Resize(ctx, s.compute, id, servers.ResizeOpts{FlavorRef: larger.ID}).ExtractErr())
+		s.until(id, "VERIFY_RESIZE")
+		s.check(settle(ctx, s.compute, id).ExtractErr())
+		s.until(id, "ACTIVE")
+	}
+	kept, err := servers.Get(ctx, s.compute, id).Extract()
+	if s.check(err); kept.Flavor["original_name"] != "larger" && kept.Flavor["id"] != larger.ID {
+		s.Errorf("its size is %v", kept.Flavor)
+	}
+}
+
 // power stops, starts, reboots, renames and deletes.
 func (s *stack) power() {
 	ctx, id := s.Context(), s.create("power")
@@ -209,6 +226,7 @@ func (s *stack) power() {
 	s.until(id, "ACTIVE")
 	s.check(servers.Reboot(ctx, s.compute, id, servers.RebootOpts{Type: servers.HardReboot}).ExtractErr())
 	s.until(id, "ACTIVE")
+	s.resize(id)
 	renamed, err := servers.Update(ctx, s.compute, id, servers.UpdateOpts{Name: "renamed"}).Extract()
 	if s.check(err); renamed.Name != "renamed" {
 		s.Errorf("it is called %q", renamed.Name)

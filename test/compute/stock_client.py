@@ -155,6 +155,14 @@ def check_openstack_power(c):
     c.openstack("server", "reboot", "--wait", "web1")
     c.openstack("server", "reboot", "--hard", "--wait", "web1")
     status("ACTIVE")
+    c.openstack("flavor", "create", "larger", "--ram", "256", "--vcpus", "2", "--disk", "0")
+    for settle in "revert", "confirm":
+        c.openstack("server", "resize", "--flavor", "larger", "--wait", "web1")
+        status("VERIFY_RESIZE")
+        c.openstack("server", "resize", settle, "web1")
+        status("ACTIVE")
+    assert "larger" in str(c.rows("server", "show", "web1")["flavor"])
+    refused("must change flavor", c.openstack, "server", "resize", "--flavor", "larger", "web1")
     c.openstack("server", "set", "--name", "web2", "web1")
     assert c.names() == ["web2"]
     c.openstack("server", "delete", "--wait", "web2")

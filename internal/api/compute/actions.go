@@ -33,6 +33,7 @@ func (r *request) actionNames() []string {
 	out := slices.Concat(slices.Collect(maps.Keys(actions)), slices.Collect(maps.Keys(locking)))
 	if r.flavour == nova {
 		out = append(out, consoleOutput)
+		out = slices.AppendSeq(out, maps.Keys(resizing))
 		if !r.since(withConsoles) {
 			out = slices.AppendSeq(out, maps.Keys(oldConsoles))
 		}
@@ -60,6 +61,9 @@ func act(r *request) (result, error) {
 		}
 		if key == consoleOutput && r.flavour == nova {
 			return r.printed(s, argument)
+		}
+		if do := resizing[key]; do != nil && r.flavour == nova {
+			return do(r, s, argument)
 		}
 		if do := locking[key]; do != nil {
 			return do(r, s, argument)

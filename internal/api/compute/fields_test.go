@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/flavor"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/quota"
 	"github.com/drover-project/drover/internal/server"
@@ -256,18 +257,36 @@ func (r *rig) action(f *field) {
 		r.explained("before it was there", r.ask(http.MethodPost, at(nova, s)+"/action", `{"lock":{"locked_reason":"mine"}}`, "X-Openstack-Nova-Api-Version", before(f.Since)), http.StatusBadRequest)
 		return
 	}
-	argument := "null"
-	if name == "reboot" {
+	argument, status := "null", http.StatusAccepted
+	switch name {
+	case "reboot":
 		argument = `{"type":"HARD"}`
+	case "resize":
+		argument = `{"flavorRef":"` + r.diskless() + `","OS-DCF:diskConfig":"MANUAL"}`
+	case "confirmResize", "revertResize":
+		r.ask(http.MethodPost, at(nova, s)+"/action", `{"resize":{"flavorRef":"`+r.diskless()+`"}}`)
+		if r.settled(s.ID); name == "confirmResize" {
+			status = http.StatusNoContent
+		}
 	}
 	if deep {
 		r.explained("another "+key, r.ask(http.MethodPost, at(nova, s)+"/action", `{"`+name+`":{"`+key+`":"x"}}`), http.StatusBadRequest)
 	}
 	serial := r.engine.Servers().Get(s.ID).Serial
 	a := r.ask(http.MethodPost, at(nova, s)+"/action", `{"`+name+`":`+argument+`}`)
-	if now := r.engine.Servers().Get(s.ID); a.status != http.StatusAccepted || now != nil && now.Serial == serial {
+	if now := r.engine.Servers().Get(s.ID); a.status != status || now != nil && now.Serial == serial {
 		r.Errorf("%d %s, and the server is %+v", a.status, a.text, now)
 	}
+}
+
+// diskless makes a flavor to which the servers of the tests can be resized, once.
+func (r *rig) diskless() string {
+	r.Helper()
+	if _, err := r.flavors.Find("d2"); err != nil {
+		_, err := r.flavors.Add(r.Context(), flavor.Flavor{Flavor: server.Flavor{ID: "d2", Name: "d2", RAM: 256, VCPUs: 2}}, flavor.Ask{})
+		r.check(err)
+	}
+	return "d2"
 }
 
 // change changes a server, its metadata or its tags by one field.

@@ -50,8 +50,8 @@ type cloud struct {
 	instances map[string]server.Sight
 	jobs      map[string]job.ID // by key
 	ended     map[job.ID]servertag.Outcome
-	asked     *opcode.Opcode // by the newest job
-	held      bool           // jobs are taken, and nobody hears of their end
+	asked     []*opcode.Opcode // by the jobs, the newest last
+	held      bool             // jobs are taken, and nobody hears of their end
 }
 
 // hold has the ends of jobs held back, or told.
@@ -74,7 +74,7 @@ func (c *cloud) Submit(_ context.Context, key string, op *opcode.Opcode) (job.ID
 		return id, nil
 	}
 	id := job.ID(len(c.jobs) + 1)
-	c.jobs[key], c.asked = id, op
+	c.jobs[key], c.asked = id, append(c.asked, op)
 	name := op.Str("instance_name") + op.Str("name")
 	c.ended[id] = c.run(op, name)
 	if c.changed != nil {
@@ -148,7 +148,24 @@ func (c *cloud) Follow(ctx context.Context, changed func(server.Ref)) error {
 func (c *cloud) newest() *opcode.Opcode {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.asked
+	return c.asked[len(c.asked)-1]
+}
+
+// since tells what the jobs ask for behind so many of them, with these parameters, and how many there are.
+func (c *cloud) since(before int, params ...string) (said string, now int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []string
+	for _, op := range c.asked[before:] {
+		text := op.ID
+		for _, p := range params {
+			if v, given := op.Params[p]; given {
+				text += fmt.Sprint(" ", p, "=", v)
+			}
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, ", "), len(c.asked)
 }
 
 // remove takes an instance away behind everybody's back.

@@ -61,15 +61,20 @@ func stamp(t job.Time) string { return time.UnixMicro(int64(t)).UTC().Format("20
 var taskStates = map[server.Do]string{
 	server.Create: "spawning", server.Delete: "deleting", server.Start: "powering-on", server.Stop: "powering-off",
 	server.Reboot: "rebooting", server.RebootHard: "rebooting_hard",
+	server.Resize: "resize_prep", server.Restart: "resize_finish", server.Revert: "resize_reverting", server.Confirm: "resize_confirming",
 }
+
+// Power states.
+const running, off = 1, 4
 
 // vmStates are the words for statuses, and power states by number.
 var vmStates = map[server.Status]struct {
 	vm    string
 	power int
 }{
-	server.Build: {"building", 0}, server.Active: {"active", 1}, server.Rebooting: {"active", 1}, server.Shutoff: {"stopped", 4},
+	server.Build: {"building", 0}, server.Active: {"active", running}, server.Rebooting: {"active", running}, server.Shutoff: {"stopped", off},
 	server.Failed: {"error", 0}, server.Gone: {"deleted", 0},
+	server.Resizing: {"active", running}, server.Resized: {"resized", running}, server.Reverting: {"resized", running},
 }
 
 // status is the status of a server in the words of the flavour.
@@ -86,6 +91,9 @@ func (r *request) full(s *server.Server) object {
 	out := r.brief(s)
 	status := s.Status()
 	state := vmStates[status]
+	if s.Stopped && state.power == running {
+		state.power = off
+	}
 	var task any
 	if doing := s.Doing(); doing != nil {
 		task = taskStates[doing.Do]

@@ -33,6 +33,7 @@ var requests = map[string]struct {
 	"OP_INSTANCE_SHUTDOWN":   {method: http.MethodPut, path: "/shutdown", inBody: map[string]string{}},
 	"OP_INSTANCE_REBOOT":     {method: http.MethodPost, path: "/reboot", inQuery: map[string]string{"type": "reboot_type"}},
 	"OP_INSTANCE_SET_PARAMS": {method: http.MethodPut, path: "/modify", inBody: map[string]string{"beparams": "beparams"}},
+	"OP_INSTANCE_GROW_DISK":  {method: http.MethodPost, path: "/disk/0/grow", inBody: map[string]string{"amount": "amount", "absolute": "absolute"}}, // servers have one
 	"OP_TAGS_SET":            {method: http.MethodPut, path: "/tags", inQuery: map[string]string{"tag": "tags"}},
 	"OP_TAGS_DEL":            {method: http.MethodDelete, path: "/tags", inQuery: map[string]string{"tag": "tags"}},
 }

@@ -36,7 +36,9 @@ func Command(sh *shell.Shell) *cobra.Command {
 	c.AddCommand(shell.Heeds(AsUser, serverList(sh), serverShow(sh), serverCreate(sh),
 		serverAct(sh, "start", "Start servers", "os-start", nil, "ACTIVE"), serverAct(sh, "stop", "Stop servers", "os-stop", nil, "SHUTOFF"),
 		serverUnlock(sh),
-		serverReboot(sh), serverDelete(sh), serverLog(sh), serverTagCommand(sh))...)
+		serverReboot(sh), serverResize(sh),
+		settleResize(sh, "resize-confirm", "Have servers keep the size that they were given", "confirmResize"),
+		settleResize(sh, "resize-revert", "Give servers the size again that they had before", "revertResize"), serverDelete(sh), serverLog(sh), serverTagCommand(sh))...)
 	c.AddCommand(shell.Heeding(append([]string{"reason"}, AsUser...), serverLock(sh)))
 	words, options := completions(sh)
 	shell.CompleteWords(c, words)
@@ -346,6 +348,67 @@ func serverReboot(sh *shell.Shell) *cobra.Command {
 	cmd.Flags().BoolVar(&hard, "hard", false, "switch them off and on")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until that is done")
 	return cmd
+}
+
+// sizesHelp is what all commands about sizes say.
+const sizesHelp = `A server that gets another size has the new memory and processors at once, and begins anew
+with them; then resize-confirm keeps that size, and has the disk grow to it, or resize-revert
+gives the one of before again. A disk never becomes smaller.`
+
+// serverResize is a command that gives servers another size.
+func serverResize(sh *shell.Shell) *cobra.Command {
+	var wait bool
+	var size string
+	cmd := &cobra.Command{Use: "resize SERVER... --flavor FLAVOR", Short: "Give servers another size, to be confirmed", Long: sizesHelp, Args: shell.AtLeast(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cloud, err := Cloud(cmd.Context(), sh)
+			if err != nil {
+				return err
+			}
+			to, err := cloud.FindFlavor(cmd.Context(), size)
+			if err != nil {
+				return err
+			}
+			return actOn(cmd.Context(), sh, args, "resize", map[string]string{"flavorRef": to.ID}, "VERIFY_RESIZE", wait)
+		}}
+	cmd.Flags().StringVar(&size, "flavor", "", "name or id of its new size")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until they have it")
+	_ = cmd.MarkFlagRequired("flavor") // the option exists
+	return cmd
+}
+
+// settleResize is a command that ends that servers have two sizes.
+func settleResize(sh *shell.Shell, verb, short, action string) *cobra.Command {
+	var wait bool
+	cmd := &cobra.Command{Use: verb + " SERVER...", Short: short, Long: sizesHelp, Args: shell.AtLeast(1), RunE: func(cmd *cobra.Command, args []string) error {
+		return eachServer(cmd.Context(), sh, args, func(cloud *openstack.Client, s openstack.Server) error {
+			err := cloud.Act(cmd.Context(), s.ID, action, nil)
+			if err == nil && wait {
+				err = awaitSize(cmd.Context(), cloud, s.ID)
+			}
+			return err
+		})
+	}}
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until that is done")
+	return cmd
+}
+
+// awaitSize waits until a server has one size, and nothing is being done to it: it runs or does not, as before.
+func awaitSize(ctx context.Context, cloud *openstack.Client, id string) error {
+	for looked := 1; ; looked++ {
+		s, err := cloud.Server(ctx, id)
+		switch {
+		case err != nil:
+			return err
+		case s.Task == nil && slices.Contains([]string{"ACTIVE", "SHUTOFF"}, s.Status):
+			return nil
+		case s.Task == nil:
+			return fault.New(fault.Failed, "the server %s is %s, and nothing is being done to it", s.Name, s.Status).WithHint("why: openstack server event list %s", s.ID)
+		}
+		if err := PauseFor(ctx, betweenLooks.After(looked)); err != nil {
+			return err
+		}
+	}
 }
 
 func serverDelete(sh *shell.Shell) *cobra.Command {

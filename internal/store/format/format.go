@@ -57,10 +57,13 @@ const (
 	// Disks has disks that no instance has (disk), in the inventory. Programs of before would take what nodes keep of them for something that jobs have
 	// left, and remove it. It came with Guests.
 	Disks = Guests
+	// Sizes has servers that are given another size, which their users have not confirmed (before, of a server). Programs of before would forget the size that
+	// can be had again, and not know what is being done.
+	Sizes = 7
 )
 
 // Newest is the greatest that this program knows.
-const Newest = Guests
+const Newest = Sizes
 
 // formats are all of them, the first one first.
 var formats = [...]string{
@@ -70,6 +73,7 @@ var formats = [...]string{
 	Images:     "the inventory may have images that machines are installed from",
 	Mirrors:    "instances may have mirrored disks, and be moved; jobs say which node they wait for",
 	Guests:     "servers of the Compute API may be in networks that their users choose, with keys and user data, and disks may belong to no instance",
+	Sizes:      "servers of the Compute API may be given another size, which their users confirm or take back",
 }
 
 // Brought says what a format brought; nothing of one that this program does not know.

@@ -247,6 +247,11 @@ func verbs() []verb {
 			return s.Opcode(&server.Task{Do: do, Asked: servertag.Asked{User: "alice", Front: "compute", Time: 1}})
 		}
 	}
+	sized := func(do server.Do) func(s *server.Server) (*opcode.Opcode, error) {
+		return func(s *server.Server) (*opcode.Opcode, error) {
+			return s.Opcode(&server.Task{Do: do, Asked: servertag.Asked{User: "alice", Front: "compute", Time: 1}, Flavor: &server.Flavor{RAM: 192, VCPUs: 2}})
+		}
+	}
 	effect := func(e servertag.Effect, undo bool) func(s *server.Server) (*opcode.Opcode, error) {
 		return func(s *server.Server) (*opcode.Opcode, error) {
 			return s.EffectOpcode(&servertag.Applied{Effect: e, Undo: undo})
@@ -269,6 +274,10 @@ func verbs() []verb {
 		{"start", task(server.Start), state(cluster.AdminUp)},
 		{"reboot", task(server.Reboot), state(cluster.AdminUp)},
 		{"reboot-hard", task(server.RebootHard), state(cluster.AdminUp)},
+		{"resize", sized(server.Resize), func(i *cluster.Instance) bool {
+			return i != nil && fmt.Sprint(i.BEParams["maxmem"], i.BEParams["minmem"], i.BEParams["vcpus"]) == "192 192 2"
+		}},
+		{"restart", task(server.Restart), state(cluster.AdminUp)},
 		{"add a tag", tag(servertag.Add), tagged("cyclades:user:web", true)},
 		{"remove a tag", tag(servertag.Remove), tagged("cyclades:user:web", false)},
 		{"apply a label", effect(label, false), tagged("label", true)},

@@ -1,0 +1,113 @@
+package tagsync_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/server"
+	"github.com/drover-project/drover/internal/servertag"
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/faultstore"
+	"github.com/drover-project/drover/internal/tagsync"
+	"github.com/drover-project/drover/internal/testkit"
+)
+
+// TestResizesOutliveTheController: it dies with each write of the server, before or after that is durable, and whoever leads next brings the server to the same
+// end. Each thing is done once: what was asked for is one job, and what runs begins anew one time.
+func TestResizesOutliveTheController(t *testing.T) {
+	for _, at := range []faultstore.Effect{faultstore.CrashBefore, faultstore.CrashAfter} {
+		struck := 0
+		for skip := 0; skip == struck; skip++ {
+			r := newRig(t)
+			s := r.create()
+			died := r.store.Inject(faultstore.Fault{Do: at, Skip: skip, When: func(tx store.Tx) bool { return len(tx.Put) > 0 && tx.Put[0].Kind == tagsync.KindServer }})
+			to := server.Flavor{ID: "d2", RAM: 192, VCPUs: 2}
+			as := func(s *server.Server) (*server.Server, error) { return s, nil }
+			_, err := r.engine.Resize(s.ID, to, r.asked(), as)
+			if err == nil {
+				r.awaitResize(s.ID, died)
+			}
+			if closed(died) {
+				struck++
+				r.stop()
+				r.start()
+			}
+			if now := r.engine.Servers().Get(s.ID); err != nil && now.Doing() == nil && now.Before == nil { // it was never written down
+				_, err := r.engine.Resize(s.ID, to, r.asked(), as)
+				r.check(err)
+			}
+			s = r.settled(s.ID)
+			i := r.shown.Load().Inventory.Instance(s.UUID)
+			if s.Status() != server.Resized || s.Flavor != to || fmt.Sprint(i.BEParams["maxmem"], i.BEParams["vcpus"]) != "192 2" || i.AdminState != "up" {
+				t.Errorf("with the controller dying at write %d it is %s, and runs with %v", skip, s.Status(), i.BEParams)
+			}
+			jobs := map[string]int{}
+			for j := range r.shown.Load().Jobs.All() {
+				jobs[j.Ops[0].Input.ID]++
+			}
+			if fmt.Sprint(jobs) != "map[OP_INSTANCE_CREATE:1 OP_INSTANCE_REBOOT:1 OP_INSTANCE_SET_PARAMS:1]" {
+				t.Errorf("with the controller dying at write %d there are the jobs %v", skip, jobs)
+			}
+		}
+		const fewest = 4 // it is asked for, two jobs are handed in, two are over
+		if struck < fewest {
+			t.Errorf("it died at %d writes only", struck)
+		}
+	}
+}
+
+// awaitResize waits until a server has another size, or the controller has died.
+func (r *rig) awaitResize(id string, died <-chan struct{}) {
+	r.Helper()
+	late := time.After(testkit.Patience())
+	for {
+		changed := r.shown.Changed()
+		if s := r.engine.Servers().Get(id); closed(died) || s.Before != nil && s.Doing() == nil {
+			return
+		}
+		select {
+		case <-changed:
+		case <-died:
+		case <-late:
+			r.Fatalf("the resize does not end")
+		}
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// TestWhatHasNoRoomIsNotResized: two servers of a project that ask at the same time do not both get what there is for one.
+func TestWhatHasNoRoomIsNotResized(t *testing.T) {
+	r := &rig{Failing: t, ctx: t.Context(), dir: t.TempDir(), log: quiet, room: func(string) server.Amount { return server.Amount{Instances: 9, Cores: 3, RAM: 1 << 20} }}
+	r.start()
+	defer r.stop()
+	all := []*server.Server{r.create(), r.create()}
+	by := servertag.Asked{User: "alice", Time: r.engine.Now()}
+	ended := make(chan error, len(all))
+	for _, s := range all {
+		go func() {
+			_, err := r.engine.Resize(s.ID, server.Flavor{ID: "d2", RAM: 128, VCPUs: 2}, by, func(s *server.Server) (*server.Server, error) { return s, nil })
+			ended <- err
+		}()
+	}
+	refused := 0
+	for range all {
+		if err := <-ended; fault.Is(err, fault.Denied) {
+			refused++
+		} else if err != nil {
+			t.Error(err)
+		}
+	}
+	if refused != 1 {
+		t.Errorf("%d of two were refused", refused)
+	}
+}
