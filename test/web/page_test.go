@@ -402,6 +402,17 @@ func TestAnAddressHasItsFilter(t *testing.T) {
 	}
 	tab.types("input.filter", " and prio")
 	tab.shows("Most urgent priority among")
+	c.drover("job", "cancel", "2", "--yes", "--reason", "OPS-52: one is enough")
+	tab.open("/jobs")
+	tab.types("input.filter", "status == ")
+	tab.until("the values are offered that there are", `[...document.querySelectorAll("#completions b")].map((e) => e.innerText).join() === '"canceled","queued"'`)
+	tab.axe("values of a field")
+	tab.types("input.filter", "que")
+	tab.until("what fits is left", `document.querySelectorAll("#completions li").length === 1`)
+	tab.types("input.filter", "\t\r")
+	tab.until("it is the filter", `new URLSearchParams(location.search).get("filter") === 'status == "queued"' && document.querySelectorAll(".row").length === 1`)
+	tab.types("input.filter", ` and nope == "x`)
+	tab.lacks("#completions li")
 }
 
 // TestManyJobsAreCancelled: by the filter of the address, after it was shown which they are; another one that comes meanwhile is not cancelled unseen.

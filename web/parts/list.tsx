@@ -102,6 +102,12 @@ export function fields(item: string): Promise<Field[]> {
 	return found;
 }
 
+/** What may be put in place of the letters before the caret. */
+interface Offer { name: string; note: string; put: string; letters: number }
+
+/** A field, a comparison, and the beginning of a value. */
+const comparison = /([A-Za-z_][\w./]*)\s*(?:==|!=)\s*("[^"]*|[^\s"()]*)$/;
+
 interface Boxed {
 	item: string;
 	value: string;
@@ -110,33 +116,52 @@ interface Boxed {
 	class?: string;
 	/** What stands behind a field that was chosen. */
 	after: string;
+	/** Whether values are completed behind comparisons. */
+	values?: boolean;
 	id: string;
 	commit: (text: string) => void;
 }
 
-/** A text with names of fields in it: completed with those that there are as one types, and what each means. */
-export function Completed({ item, value, label, placeholder, class: kind, after, id, commit }: Boxed) {
+/** A text with names of fields in it: completed with those that there are as one types, and what each means; and with the values that a field has. */
+export function Completed({ item, value, label, placeholder, class: kind, after, values, id, commit }: Boxed) {
 	const [text, setText] = useState(value);
-	const [found, setFound] = useState<Field[]>([]);
+	const [found, setFound] = useState<Offer[]>([]);
 	const [chosen, setChosen] = useState(0);
 	const input = useRef<HTMLInputElement>(null);
+	const asked = useRef<AbortController>();
 	useEffect(() => setText(value), [value]);
-	const word = () => /[A-Za-z_][\w./]*$/.exec(text.slice(0, input.current?.selectionStart ?? text.length))?.[0] ?? "";
-	const suggest = async () => {
-		const w = word().toLowerCase();
+	const offers = async (before: string, gone: AbortSignal): Promise<Offer[]> => {
+		const compared = values && comparison.exec(before);
+		if (compared) {
+			const [, field, typed] = compared;
+			if (!(await fields(item)).some((f) => f.name === field)) return [];
+			await new Promise((later) => setTimeout(later, 100)); // who types on asks again
+			if (gone.aborted) return [];
+			const all = await request<{ text: string; count: number }[]>("GET", `/api/values/${item}?` + new URLSearchParams({ field, typed: typed.replace(/^"/, "") }), undefined, gone).catch(() => []);
+			return all.filter((v) => v.text !== typed).map((v) => ({ name: v.text, note: v.count.toLocaleString(), put: v.text + " ", letters: typed.length }));
+		}
+		const w = /[A-Za-z_][\w./]*$/.exec(before)?.[0].toLowerCase() ?? "";
 		const all = w === "" ? [] : (await fields(item)).filter((f) => f.name.toLowerCase().includes(w) && f.name !== w);
 		all.sort((a, b) => Number(b.name.startsWith(w)) - Number(a.name.startsWith(w)));
-		setFound(all.slice(0, 8));
+		return all.slice(0, 8).map((f) => ({ name: f.name, note: f.kind + " · " + f.doc, put: f.name + after, letters: w.length }));
+	};
+	const suggest = async (text: string) => {
+		asked.current?.abort();
+		const mine = asked.current = new AbortController();
+		const all = await offers(text.slice(0, input.current?.selectionStart ?? text.length), mine.signal);
+		if (mine.signal.aborted) return;
+		setFound(all);
 		setChosen(0);
 	};
-	const put = (f: Field) => {
-		const at = input.current!.selectionStart!, w = word(), end = at - w.length + f.name.length + after.length;
-		setText(text.slice(0, at - w.length) + f.name + after + text.slice(at));
+	const put = (o: Offer) => {
+		const at = input.current!.selectionStart!, end = at - o.letters + o.put.length;
+		const next = text.slice(0, at - o.letters) + o.put + text.slice(at);
+		setText(next);
 		setFound([]);
 		input.current!.focus();
 		queueMicrotask(() => input.current!.setSelectionRange(end, end));
 	};
-	const send = (t: string) => { setFound([]); commit(t.trim()); };
+	const send = (t: string) => { asked.current?.abort(); setFound([]); commit(t.trim()); };
 	const key = (e: KeyboardEvent) => {
 		if (found.length > 0 && (e.key === "ArrowDown" || e.key === "ArrowUp")) {
 			e.preventDefault();
@@ -154,9 +179,9 @@ export function Completed({ item, value, label, placeholder, class: kind, after,
 	return <span class="completed">
 		<input ref={input} class={kind} type="text" spellcheck={false} autocomplete="off" autocapitalize="off" value={text} placeholder={placeholder}
 			aria-label={label} role="combobox" aria-expanded={found.length > 0} aria-controls={id} aria-autocomplete="list" aria-activedescendant={found.length > 0 ? id + chosen : undefined}
-			onInput={(e) => { setText(e.currentTarget.value); void suggest(); }} onKeyDown={key} onBlur={() => { setTimeout(() => setFound([]), 200); }} />
-		<ul id={id} class="completions" role="listbox" aria-label="Fields" hidden={found.length === 0}>{found.map((f, i) => <li key={f.name} id={id + i} role="option" aria-selected={i === chosen} onMouseDown={(e) => { e.preventDefault(); put(f); }}>
-			<b>{f.name}</b> <span class="faint">{f.kind} · {f.doc}</span></li>)}</ul>
+			onInput={(e) => { setText(e.currentTarget.value); void suggest(e.currentTarget.value); }} onKeyDown={key} onBlur={() => { setTimeout(() => setFound([]), 200); }} />
+		<ul id={id} class="completions" role="listbox" aria-label={values ? "Fields and values" : "Fields"} hidden={found.length === 0}>{found.map((o, i) => <li key={o.name} id={id + i} role="option" aria-selected={i === chosen} onMouseDown={(e) => { e.preventDefault(); put(o); }}>
+			<b class="words">{o.name}</b> <span class="faint">{o.note}</span></li>)}</ul>
 	</span>;
 }
 
@@ -165,7 +190,7 @@ export function Filter({ item, value, error }: { item: string; value: string; er
 	const form = useRef<HTMLFormElement>(null);
 	const commit = (text: string) => go(change({ filter: text }));
 	return <form ref={form} class="filterbox" role="search" onSubmit={(e) => { e.preventDefault(); commit(form.current!.querySelector("input")!.value.trim()); }}>
-		<Completed item={item} value={value} label="Filter" class="filter" id="completions" after=" " placeholder={'Filter, for example status == "running" and reason =~ m/OPS-/'} commit={commit} />
+		<Completed item={item} value={value} label="Filter" class="filter" id="completions" after=" " values placeholder={'Filter, for example status == "running" and reason =~ m/OPS-/'} commit={commit} />
 		<button type="submit">Filter</button>
 		{error.error && <Wrong problem={error.error} />}
 	</form>;

@@ -36,6 +36,7 @@ var requests = []request{
 	{"DELETE", "/session", rights.Known, signOut},
 	{"GET", streamPath, rights.Look, openTab},
 	{"GET", "/api/fields/{item}", rights.Look, fieldsOf},
+	{"GET", "/api/values/{item}", rights.Look, valuesOf},
 	{"GET", "/api/catalogue", rights.Look, catalogue},
 	{"GET", "/api/explain", rights.Look, explainQuery},
 	{"GET", "/api/query.csv", rights.Look, csvOf},

@@ -263,8 +263,7 @@ var numbered = map[string]string{"job": "a job", "event": "an event", "task": "a
 // literal is what a view is about, as filters write it: of jobs a number, else a text.
 func (v view) literal(id string) (string, error) {
 	if numbered[v.item] == "" {
-		text, err := qlang.Text(&qlang.Compare{Op: qlang.Eq, Field: "name", Value: qlang.TextValue(id)})
-		return strings.TrimPrefix(text, "name == "), err
+		return literalOf(id)
 	}
 	n, err := strconv.ParseInt(id, 10, 64)
 	if err != nil && strings.Contains(v.filter, "$id") {

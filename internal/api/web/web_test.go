@@ -624,6 +624,47 @@ func TestTwoPlansAreCompared(t *testing.T) {
 	}
 }
 
+// TestValuesOfFields: those that there are, as filters write them, with what was typed in them; of what has none, or is no text, nothing.
+func TestValuesOfFields(t *testing.T) {
+	r := newRig(t)
+	looks := r.signIn("bo", "secret")
+	r.hold()
+	for range 2 {
+		r.submit(600)
+	}
+	if _, err := r.c.Queue.Cancel(t.Context(), r.submit(600), false, queue.By{}); err != nil {
+		t.Fatal(err)
+	}
+	for asked, want := range map[string]string{
+		"job?field=status":           `"queued" 2, "canceled" 1, `,
+		"job?field=status&typed=CAN": `"canceled" 1, `,
+		"job?field=status&typed=e":   `"queued" 2, "canceled" 1, `,
+		"job?field=status&typed=x":   "",
+		"job?field=id":               "",
+		"job?field=received_ts":      "",
+		"node?field=name&typed=ODE1": `"node1.example" 1, `,
+		"instance?field=name":        "",
+	} {
+		got := ""
+		for _, v := range answered[[]value](r, "GET", "/api/values/"+asked, looks, "") {
+			got += fmt.Sprintf("%s %d, ", v.Text, v.Count)
+		}
+		if got != want {
+			t.Errorf("%s: %s, not %s", asked, got, want)
+		}
+	}
+	for asked, want := range map[string]string{"moon?field=x": "no kind of item", "job?field=statsu": "did you mean status?", "job": "no field"} {
+		if status, text, _ := r.ask("GET", "/api/values/"+asked, looks, ""); status != http.StatusBadRequest || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %s", asked, status, text)
+		}
+	}
+	for _, v := range answered[[]value](r, "GET", "/api/values/job?field=status", looks, "") {
+		if _, err := qlang.ParseText("status == " + v.Text); err != nil {
+			t.Errorf("%s cannot be typed: %v", v.Text, err)
+		}
+	}
+}
+
 // TestWhatIsAroundAJob: what a tab is shown is what the queue says, placed, and changes with it.
 func TestWhatIsAroundAJob(t *testing.T) {
 	r := newRig(t)
