@@ -60,6 +60,8 @@ type Config struct {
 	Commands string
 	// CommandTime is how long one may take; 0 is a quarter of an hour.
 	CommandTime time.Duration
+	// PowercycleDelay is how long after the answer the machine is switched off and on; 0 is a few seconds, so that it arrives.
+	PowercycleDelay time.Duration
 	// Host is where scripts and commands run; nil is the operating system.
 	Host effect.Host
 	// Lead is how long the controller in whose process the agent lives may be sure that it leads; nil is for ever.
@@ -79,6 +81,7 @@ type Agent struct {
 	fence    *effect.Fence
 	images   *imagecache.Cache
 	exports  *exports.Exports
+	resets   resets
 }
 
 // Order says on whose behalf a node changes something.
@@ -90,6 +93,7 @@ func New(cfg Config) (*Agent, error) {
 		cfg.Now = time.Now
 	}
 	cfg.HooksTime, cfg.CommandTime = cmp.Or(cfg.HooksTime, hooksTime), cmp.Or(cfg.CommandTime, commandTime)
+	cfg.PowercycleDelay, cfg.Log = cmp.Or(cfg.PowercycleDelay, powercycleDelay), cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	var err error
 	if cfg.Dir, err = filepath.Abs(cfg.Dir); err != nil { // what it begins runs elsewhere
 		return nil, fault.New(fault.Environment, "cannot tell the directory of the node agent: %w", err)
@@ -104,7 +108,7 @@ func New(cfg Config) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{cfg: cfg, fence: fence, reporter: newReporter(cfg), images: imagecache.Open(filepath.Join(cfg.Dir, imagesDir), cfg.Now, stoodOn(cfg.Driver)),
-		exports: exports.Open(filepath.Join(cfg.Dir, exportsDir), cfg.Now())}
+		exports: exports.Open(filepath.Join(cfg.Dir, exportsDir), cfg.Now()), resets: newResets()}
 	cfg.Driver.Watch(a.reporter.changed)
 	return a, nil
 }
@@ -117,6 +121,7 @@ func (a *Agent) Away() time.Duration { return 0 }
 
 // Close ends the reports and closes the driver. Instances keep running.
 func (a *Agent) Close() error {
+	a.resets.close()
 	a.reporter.close()
 	return a.cfg.Driver.Close()
 }

@@ -205,6 +205,9 @@ type (
 		Order agent.Order `json:"order"`
 		Name  string      `json:"name"`
 	}
+	toOrder struct {
+		Order agent.Order `json:"order"`
+	}
 	toHooks struct {
 		Order agent.Order `json:"order"`
 		Hooks agent.Hooks `json:"hooks"`
@@ -371,6 +374,9 @@ var (
 	callRunHooks = call[toHooks, []hooks.Result]{name: "run-hooks", lasts: true, do: func(ctx context.Context, n Served, a toHooks, _ func(string)) ([]hooks.Result, error) {
 		return n.RunHooks(ctx, a.Order, a.Hooks)
 	}}
+	callPowercycle = call[toOrder, string]{name: "powercycle", lasts: true, once: true, do: func(ctx context.Context, n Served, a toOrder, _ func(string)) (string, error) {
+		return n.Powercycle(ctx, a.Order)
+	}}
 	callRunCommand = call[toCommand, string]{name: "run-command", lasts: true, once: true, do: func(ctx context.Context, n Served, a toCommand, _ func(string)) (string, error) {
 		return n.RunCommand(ctx, a.Order, a.Name)
 	}}
@@ -392,6 +398,7 @@ var calls = map[string]served{
 	callReceive.name: callReceive.served(), callSend.name: callSend.served(),
 	callStop.name: callStop.served(), callRebootSoft.name: callRebootSoft.served(), callRebootHard.name: callRebootHard.served(),
 	callRename.name: callRename.served(), callRemove.name: callRemove.served(), callRunTask.name: callRunTask.served(), callRunHooks.name: callRunHooks.served(), callRunCommand.name: callRunCommand.served(),
+	callPowercycle.name: callPowercycle.served(),
 }
 
 // plain returns a specification whose parameters are as in the inventory: whole numbers are integers, others floats.

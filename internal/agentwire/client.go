@@ -433,6 +433,12 @@ func (c *Client) RunCommand(ctx context.Context, order agent.Order, name string)
 	return said, c.newer(err, "restricted commands")
 }
 
+// Powercycle has the machine switched off and on.
+func (c *Client) Powercycle(ctx context.Context, order agent.Order) (string, error) {
+	said, err := callPowercycle.ask(ctx, c, toOrder{order}, quiet)
+	return said, c.newer(err, "switching itself off and on")
+}
+
 // FindOS tells about an operating system definition of the node.
 func (c *Client) FindOS(ctx context.Context, name string, force bool) (agent.OS, error) {
 	return callFindOS.ask(ctx, c, aName{name, force}, quiet)

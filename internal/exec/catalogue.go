@@ -77,6 +77,7 @@ var clusterExecutors = Catalogue{
 	"OP_NODE_CLEAR_ORPHANS":    {Locks: OnNode("node"), Asks: true, Prepare: nodeClearOrphans, Resumable: true, Why: setsAState},
 	"OP_NODE_SET_PARAMS":       {Locks: OnNode("node"), Prepare: nodeModify, Resumable: true, Why: setsAState},
 
+	"OP_NODE_POWERCYCLE":    {Prepare: nodePowercycle, Why: "a second run would switch the node off and on again"},
 	"OP_RESTRICTED_COMMAND": {Locks: commandLocks, Asks: true, Prepare: restrictedCommand, Why: "a second run would run the command again"},
 
 	"OP_CLUSTER_REPAIR_DISK_SIZES": {Locks: sizesLocks, Prepare: repairDiskSizes, Resumable: true, Why: setsAState},

@@ -53,3 +53,19 @@ func restrictedCommand(_ context.Context, env *Env) (Plan, error) {
 	step := onNode(runCommand, args.Nodes[0], "", "run the restricted command "+args.Command+" on "+fault.Clip(strings.Join(names, ", "), 200), args) // it is shown with the first of them
 	return Plan{Work: &work.Work{Steps: []work.Step{step}}}, nil
 }
+
+// nodePowercycle prepares OP_NODE_POWERCYCLE. It waits for nothing that is done on the node: it is the last resort.
+func nodePowercycle(_ context.Context, env *Env) (Plan, error) {
+	snap := env.snapshot()
+	node, err := findNode(env.Op, "node", snap)
+	if err != nil {
+		return Plan{}, err
+	}
+	if node.UUID == snap.Cluster().MasterNode && !env.Op.Bool("force") {
+		return Plan{}, fault.New(fault.Invalid, "The node is the master and the force parameter was not set").At("force")
+	}
+	if _, err := env.agent(node); err != nil {
+		return Plan{}, err
+	}
+	return Plan{Work: &work.Work{Steps: []work.Step{onNode(powercycleNode, node.UUID, "", "switch node "+node.Name+" off and on", nil)}}}, nil
+}

@@ -88,3 +88,52 @@ func TestRestrictedCommandsDoNotRunTwice(t *testing.T) {
 		t.Errorf("what was kept is %+v", kept)
 	}
 }
+
+// resetting is a node that counts how often it was reset.
+type resetting struct {
+	anyNode
+	resets map[string]int
+	err    error
+}
+
+func (n resetting) Powercycle(context.Context, agent.Order) (string, error) {
+	n.resets[n.Node()]++
+	return "soon", n.err
+}
+
+// A node is reset whatever is done on it, also one that is out of service; the master only if that is meant.
+func TestPowercycleOfNodes(t *testing.T) {
+	r := newRig(t, "node1", "node2")
+	resets, refuse := map[string]int{}, error(nil)
+	r.wrap = func(n Node) Node { return resetting{n, resets, refuse} }
+	r.refuses("OpPrereqError", "The node is the master and the force parameter was not set", "OP_NODE_POWERCYCLE", params{"node_name": "node1"})
+	r.refuses("OpPrereqError", "Node 'nosuch' not known", "OP_NODE_POWERCYCLE", params{"node_name": "nosuch"})
+	if len(resets) > 0 {
+		t.Errorf("reset were %v", resets)
+	}
+	r.must(`"soon"`, "OP_NODE_POWERCYCLE", params{"node_name": "node1", "force": true})
+	r.setNode("node2", func(n *cluster.Node) { n.Offline = true })
+	r.must(`"soon"`, "OP_NODE_POWERCYCLE", params{"node_name": "node2"})
+	if resets["node1"] != 1 || resets["node2"] != 1 {
+		t.Errorf("reset were %v", resets)
+	}
+	refuse = fault.New(fault.Unsupported, "nobody has said how")
+	r.refuses("OpExecError", "Failed to schedule the reboot: nobody has said how", "OP_NODE_POWERCYCLE", params{"node_name": "node2"})
+	if request, err := r.all.Locks(r.opcode("OP_NODE_POWERCYCLE", params{"node_name": "node2"}), r.keeper.Snapshot()); err != nil || !request.Equal(shareCluster) {
+		t.Errorf("it waits for %v, %v", request, err)
+	}
+}
+
+// A node that may have been reset when its controller ended is not reset again.
+func TestPowercycleDoesNotComeTwice(t *testing.T) {
+	r := newRig(t, "node1", "node2")
+	resets := map[string]int{}
+	r.wrap = func(n Node) Node { return resetting{n, resets, nil} }
+	op := r.opcode("OP_NODE_POWERCYCLE", params{"node_name": "node2"})
+	if got := r.live(op, 1, false, 1000); got.err != nil || resets["node2"] != 1 {
+		t.Errorf("%+v, reset %v", got, resets)
+	}
+	if got := r.live(op, 2, true, 1000); !fault.Is(got.err, fault.Failed) || !strings.Contains(got.err.Error(), "not done again") || resets["node2"] != 1 {
+		t.Errorf("it goes on to %+v, reset %v", got, resets)
+	}
+}

@@ -146,7 +146,7 @@ func (r *rig) openAgent(node string) (*agent.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return agent.New(agent.Config{Node: node, Dir: dir, Driver: driver, Now: func() time.Time { return time.Unix(3000, 0) }})
+	return agent.New(agent.Config{Node: node, Dir: dir, Driver: driver, PowercycleDelay: time.Hour, Now: func() time.Time { return time.Unix(3000, 0) }})
 }
 
 // called asks whoever wants to know of changes.

@@ -98,6 +98,9 @@ type Node interface {
 	// RunCommand runs a restricted command of the node, and returns what it said. Given again, the order runs it again.
 	RunCommand(ctx context.Context, order agent.Order, name string) (string, error)
 
+	// Powercycle has the machine switched off and on in a moment, and returns what is to be said of that; Unsupported where its operator has not said how.
+	Powercycle(ctx context.Context, order agent.Order) (string, error)
+
 	// RunTask carries a task of a deployment out, and hands its output over line by line.
 	RunTask(ctx context.Context, order agent.Order, task agent.Task, log func(line string)) error
 }

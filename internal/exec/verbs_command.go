@@ -17,7 +17,25 @@ type commandArgs struct {
 	Nodes   []string `json:"nodes"` // by UUID
 }
 
+// powercycleNode has the machine of a node switched off and on.
+const powercycleNode = "powercycle"
+
 var commandVerbs = map[string]verb{
+	powercycleNode: {act: func(ctx context.Context, env *Env, order agent.Order, s *work.Step) (any, error) {
+		if env.Kept != nil {
+			return nil, fault.New(fault.Failed, "it is not known whether the node was switched off and on, for the controller ended meanwhile; it is not done again").
+				WithHint("look at the node, and submit another job if it was not")
+		}
+		node, err := env.nodeByUUID(s.Node)
+		if err != nil {
+			return nil, err
+		}
+		said, err := node.Powercycle(ctx, order)
+		if err != nil {
+			return nil, failed(err, "Failed to schedule the reboot")
+		}
+		return said, nil
+	}},
 	runCommand: {act: func(ctx context.Context, env *Env, order agent.Order, s *work.Step) (any, error) {
 		args, err := arguments[commandArgs](s)
 		switch {

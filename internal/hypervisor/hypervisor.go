@@ -370,6 +370,9 @@ type Driver interface {
 	// each may use its keyboard. The connection ends with the machine. WrongState when it is not active, NotFound when there is nothing of it on this
 	// node, Busy when too many look, Unsupported where there is none.
 	Screen(ctx context.Context, of Thing) (net.Conn, error)
+	// Powercycle returns what has the machine of the node switched off and on, at once and without asking anything that runs on it: behind that nothing
+	// does. Unsupported where the node's operator has not said how, Environment if that cannot be done.
+	Powercycle() (reset func(ctx context.Context) error, err error)
 	// Watch has changed called whenever an instance has changed without a call: its guest ended itself, or its process was
 	// killed. It must not wait, and replaces what was said before.
 	Watch(changed func())

@@ -97,6 +97,7 @@ var table = []Message{
 	{"Nodes", Warn, "an agent is away", "Its link broke.", "If it does not come back: `systemctl status drover-agent` on the node."},
 	{"Nodes", Warn, "the link of an agent is ended: its certificate counts no more", "Its node was removed, or given to another by a new token.", "Nothing, if that was meant."},
 	{"Nodes", Warn, "there is no link to a controller that leads; it is tried again", "Said by an agent: none of the addresses answers, or none leads.", "See to the controllers and the way to them."},
+	{"Nodes", Error, "the node was not switched off and on", "A job asked for it, and the program of the setting `powercycle`, or the kernel, failed, or another controller leads: `error` says it.", "Mend the program; `drover node power cycle` asks the node's management controller, if it has one."},
 	{"Nodes", Warn, "agents are not told of the other controllers", "The store did not answer.", passes},
 	{"Nodes", Error, "agents are not taken in before the next token is made", "Who signs their certificates could not be read from the store.", "`drover node token NODE`, for any node."},
 	{"Nodes", Warn, "this node was made without an agent of its own, and lives in this process", "A cluster of before is run with `--agents`.", "Nothing."},

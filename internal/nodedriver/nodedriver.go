@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -40,6 +41,7 @@ type Settings struct {
 	SharedDir   string `toml:"shared-directory"`
 	Providers   string `toml:"storage-providers"`
 	Commands    string `toml:"restricted-commands"`
+	Powercycle  string `toml:"powercycle"`
 }
 
 // Defaults are the settings of who says nothing: instances are pretended.
@@ -56,6 +58,7 @@ func (s *Settings) Register(f *pflag.FlagSet) {
 	f.StringVar(&s.SharedDir, "shared-directory", s.SharedDir, "kvm: directory that several nodes reach, and that has the disks of template sharedfile (default: the node has none)")
 	f.StringVar(&s.Providers, "storage-providers", s.Providers, "kvm: directory of the scripts that make disks of template ext, a directory for each provider, as Ganeti has them (default: the node has none)")
 	f.StringVar(&s.Commands, "restricted-commands", s.Commands, "directory of the commands that may be run on the node by name, without arguments, as Ganeti's /etc/ganeti/restricted-commands; they run with the agent's rights (default: none)")
+	f.StringVar(&s.Powercycle, "powercycle", s.Powercycle, "kvm: how the machine is switched off and on when a job asks for it: path of a program, or sysrq, which has the kernel do it at once (takes root; default: such jobs are refused)")
 }
 
 // Arguments are the settings as flags, for another process that is to run instances likewise.
@@ -152,7 +155,7 @@ func (s *Settings) Check() error {
 		return err
 	}
 	if s.Kind() != kvm.Kind {
-		for name, value := range map[string]string{"qemu": s.QEMU, "accelerator": s.Accelerator, "guest-user": s.GuestUser, "network": s.Network, "volume-group": s.VolumeGroup, "shared-directory": s.SharedDir, "storage-providers": s.Providers} {
+		for name, value := range map[string]string{"qemu": s.QEMU, "accelerator": s.Accelerator, "guest-user": s.GuestUser, "network": s.Network, "volume-group": s.VolumeGroup, "shared-directory": s.SharedDir, "storage-providers": s.Providers, "powercycle": s.Powercycle} {
 			if value != "" {
 				return fault.New(fault.Invalid, "%s: it is about hypervisor kvm, and would have no effect with %s", name, s.Kind()).At(name)
 			}
@@ -170,6 +173,9 @@ func (s *Settings) Check() error {
 		if path != "" && !filepath.IsAbs(path) {
 			return fault.New(fault.Invalid, "%s: %.200q is no whole path", name, path).At(name)
 		}
+	}
+	if s.Powercycle != "" && s.Powercycle != sysrq && !filepath.IsAbs(s.Powercycle) {
+		return fault.New(fault.Invalid, "powercycle: %.200q is neither sysrq nor the whole path of a program", s.Powercycle).At("powercycle")
 	}
 	if s.Network != "" && !slices.Contains(networks, s.Network) {
 		return fault.New(fault.Invalid, "network: there is no %q", s.Network).At("network").WithHint("one of: %s", strings.Join(networks, ", "))
@@ -209,7 +215,7 @@ func isFile(path string) bool {
 }
 
 func openFake(_ context.Context, _ Settings, n Node) (hypervisor.Driver, error) {
-	return fake.Open(fake.Config{Dir: n.Dir, ByUUID: n.ByUUID, SyncRate: syncRate})
+	return fake.Open(fake.Config{Dir: n.Dir, ByUUID: n.ByUUID, SyncRate: syncRate, Away: awayTime})
 }
 
 func openKVM(ctx context.Context, s Settings, n Node) (hypervisor.Driver, error) {
@@ -218,7 +224,7 @@ func openKVM(ctx context.Context, s Settings, n Node) (hypervisor.Driver, error)
 		return nil, err
 	}
 	return kvm.Open(ctx, kvm.Config{
-		Dir: n.Dir, Volumes: pools, QEMU: s.QEMU, Accelerator: s.Accelerator, User: s.GuestUser, Bridges: s.Network == "bridge", Log: cmp.Or(n.Log, slog.New(slog.DiscardHandler)),
+		Dir: n.Dir, Volumes: pools, QEMU: s.QEMU, Accelerator: s.Accelerator, User: s.GuestUser, Bridges: s.Network == "bridge", Powercycle: powercycle(s.Powercycle, sysrqTrigger), Log: cmp.Or(n.Log, slog.New(slog.DiscardHandler)),
 	})
 }
 
@@ -281,3 +287,6 @@ func (s *Settings) Group() string {
 
 // syncRate is how many MiB of a mirrored disk are copied in a second where that is pretended: long enough to be seen, and no more.
 const syncRate = 4096
+
+// awayTime is how long a pretended node is gone when it is switched off and on.
+const awayTime = 5 * time.Second

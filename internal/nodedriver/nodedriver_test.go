@@ -52,12 +52,12 @@ func TestADirectoryIsOfOneKind(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	for _, good := range []Settings{{}, Defaults(), {Hypervisor: "kvm"}, {Hypervisor: "kvm", Accelerator: "tcg", GuestUser: "nobody", QEMU: "/usr/bin/kvm", Network: "bridge", VolumeGroup: "vg0"}} {
+	for _, good := range []Settings{{}, Defaults(), {Hypervisor: "kvm"}, {Hypervisor: "kvm", Accelerator: "tcg", GuestUser: "nobody", QEMU: "/usr/bin/kvm", Network: "bridge", VolumeGroup: "vg0"}, {Hypervisor: "kvm", Powercycle: "sysrq"}, {Powercycle: "/sbin/reset", Hypervisor: "kvm"}, {Commands: "/srv/commands"}} {
 		if err := good.Check(); err != nil {
 			t.Errorf("%+v: %v", good, err)
 		}
 	}
-	for _, bad := range []Settings{{Hypervisor: "xen"}, {Hypervisor: "fake", QEMU: "x"}, {Hypervisor: "fake", Accelerator: "tcg"}, {Hypervisor: "fake", GuestUser: "x"}, {Hypervisor: "kvm", Accelerator: "hvf"}, {Hypervisor: "kvm", Network: "wifi"}, {Hypervisor: "kvm", GuestUser: "0-5"}, {Hypervisor: "fake", Network: "bridge"}, {Hypervisor: "fake", VolumeGroup: "vg0"}, {Hypervisor: "kvm", VolumeGroup: "-x"}, {Hypervisor: "kvm", SharedDir: "disks"}, {Hypervisor: "fake", SharedDir: "/srv"}, {Hypervisor: "kvm", Providers: "ext"}, {Hypervisor: "fake", Providers: "/srv"}} {
+	for _, bad := range []Settings{{Hypervisor: "xen"}, {Hypervisor: "fake", QEMU: "x"}, {Hypervisor: "fake", Accelerator: "tcg"}, {Hypervisor: "fake", GuestUser: "x"}, {Hypervisor: "kvm", Accelerator: "hvf"}, {Hypervisor: "kvm", Network: "wifi"}, {Hypervisor: "kvm", GuestUser: "0-5"}, {Hypervisor: "fake", Network: "bridge"}, {Hypervisor: "fake", VolumeGroup: "vg0"}, {Hypervisor: "kvm", VolumeGroup: "-x"}, {Hypervisor: "kvm", SharedDir: "disks"}, {Hypervisor: "fake", SharedDir: "/srv"}, {Hypervisor: "kvm", Providers: "ext"}, {Hypervisor: "fake", Providers: "/srv"}, {Hypervisor: "fake", Powercycle: "sysrq"}, {Hypervisor: "kvm", Powercycle: "reboot"}, {Hypervisor: "fake", Commands: "commands"}} {
 		if err := bad.Check(); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%+v: %v", bad, err)
 		}
@@ -65,7 +65,7 @@ func TestSettings(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	want := Settings{Hypervisor: "kvm", Accelerator: "tcg", QEMU: "/usr/bin/q", VolumeGroup: "vg0", SharedDir: "/srv/disks", Providers: "/srv/ext"}
+	want := Settings{Hypervisor: "kvm", Accelerator: "tcg", QEMU: "/usr/bin/q", VolumeGroup: "vg0", SharedDir: "/srv/disks", Providers: "/srv/ext", Commands: "/srv/commands", Powercycle: "sysrq"}
 	var got Settings
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	got.Register(f)

@@ -165,7 +165,6 @@ var nodeOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_NODE_POWERCYCLE",
-		Unsupported:  true,
 		SummaryField: "node_name",
 		Doc:          "Resets a node at once.",
 		Result:       "(null or non-empty string)",

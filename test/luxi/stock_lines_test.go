@@ -27,6 +27,10 @@ var lines = [][]string{
 
 	{"gnt-node", "list"}, {"gnt-node", "list", "nosuch"}, {"gnt-node", "list", "-o", "name,role,group,tags,pinst_list,ndparams"},
 	{"gnt-node", "info", "node1"}, {"gnt-node", "info"}, {"gnt-node", "list-tags", "node1"},
+	{"gnt-node", "health"}, {"gnt-node", "health", "--no-headers", "node1"}, {"gnt-node", "power", "status"}, {"gnt-node", "power", "status", "--separator=:", "node1"},
+	{"gnt-node", "power", "off"}, {"gnt-node", "power", "sideways"}, {"gnt-node", "power", "-f", "off", "node1"}, {"gnt-node", "power", "-f", "cycle", "node1"}, {"gnt-node", "power", "on", "nosuch"},
+	{"gnt-node", "restricted-command", "x"}, {"gnt-node", "restricted-command", "x", "node1"}, {"gnt-node", "powercycle", "--yes", "node1"},
+	{"gnt-node", "modify", "--node-powered=no", "node2"},
 	{"gnt-group", "list"}, {"gnt-group", "list", "-o", "name,node_list,ipolicy"}, {"gnt-group", "list-tags", "default"},
 	{"gnt-network", "list"}, {"gnt-network", "list-tags", "nosuch"},
 
@@ -83,16 +87,15 @@ var life = []string{
 	"gnt-group assign-nodes default node2", "gnt-group remove rack4",
 	"gnt-instance batch-create testdata/batch.json", "gnt-instance info batch1", "gnt-instance remove -f batch1",
 	"gnt-instance batch-create -I hail testdata/batch2.json", "gnt-instance info batch2", "gnt-instance remove -f batch2", "gnt-instance remove -f batch3",
-	"gnt-node remove node2", "gnt-cluster epo --all --force",
+	"gnt-node powercycle --yes --dry-run node2", "gnt-node remove node2", "gnt-cluster epo --all --force",
 }
 
 // refused need opcodes that this version cannot carry out.
 var refused = []string{
 	"gnt-cluster activate-master-ip", "gnt-cluster deactivate-master-ip --yes", "gnt-cluster destroy --yes-do-it",
 	"gnt-debug test-osparams --os-parameters=a=b",
-	"gnt-node health", "gnt-node power status node1",
-	"gnt-node powercycle --yes node2", "gnt-node list-storage", "gnt-node modify-storage --allocatable=yes node1 lvm-vg x",
-	"gnt-node repair-storage node1 lvm-vg x", "gnt-node restricted-command x node1", "gnt-node volumes", "gnt-storage diagnose", "gnt-storage info",
+	"gnt-node list-storage", "gnt-node modify-storage --allocatable=yes node1 lvm-vg x",
+	"gnt-node repair-storage node1 lvm-vg x", "gnt-node volumes", "gnt-storage diagnose", "gnt-storage info",
 }
 
 // elsewhere are those that need something else than the socket.

@@ -558,13 +558,12 @@ def check_every_method(c):
         x.ModifyGroup("default", alloc_policy="preferred"), x.RenameGroup("default", "d"), x.AssignGroupNodes("default", [n]),
         x.AddGroupTags("default", ["a"]), x.MigrateInstance(i, mode="live"), x.FailoverInstance(i),
         x.ReplaceInstanceDisks(i, disks=[0], mode="replace_on_primary"), x.DeleteGroupTags("default", ["a"]), x.DeleteGroup("nosuch"),
-        x.EvacuateNode(n, iallocator="hail", mode="all"), x.MigrateNode(n, mode="live"),
+        x.PowercycleNode(n, force=True), x.EvacuateNode(n, iallocator="hail", mode="all"), x.MigrateNode(n, mode="live"),
         x.ActivateInstanceDisks(i, ignore_size=True), x.DeactivateInstanceDisks(i, force=True), x.RecreateInstanceDisks(i, disks=[0]),
         x.PrepareExport(i, "local"), x.ExportInstance(i, "local", n, shutdown=True),
         x.InstancesMultiAlloc([x.InstanceAllocation("create", "m.example.com", "diskless", [], [], os="noop")], iallocator="hail"),
     ]
     for unsupported in [
-            lambda: x.PowercycleNode(n),
             lambda: x.GetNodeStorageUnits(n, "file", "name,size"), lambda: x.ModifyNodeStorageUnits(n, "lvm-pv", "sda", allocatable=False),
             lambda: x.RepairNodeStorageUnits(n, "lvm-vg", "vg"),
     ]:

@@ -43,7 +43,7 @@ func NodeCommand(sh *shell.Shell) *cobra.Command {
 			Children: &work.Children{Good: "All instances evacuated successfully.", Bad: "There were %d errors during the evacuation."}},
 		{Verb: "migrate", Short: "Migrate the primary instances of nodes", ID: "OP_NODE_MIGRATE", Target: "node_name", Complete: "node", Letters: map[string]string{"target_node": "n", "iallocator": "I"},
 			Extra: forceConfirms, Children: &work.Children{Good: "All instances migrated successfully.", Bad: "There were %d errors during the node migration."}},
-		{Verb: "powercycle", Short: "Switch nodes off and on", ID: "OP_NODE_POWERCYCLE", Target: "node_name", Complete: "node", Letters: map[string]string{"force": "f"}},
+		{Verb: "powercycle", Short: "Switch nodes off and on", ID: "OP_NODE_POWERCYCLE", Target: "node_name", Complete: "node", Letters: map[string]string{"force": "f"}, Told: scheduled, Aside: true},
 	} {
 		if o.Noun = "node"; o.Own && sh.Classic() {
 			continue

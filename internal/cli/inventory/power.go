@@ -120,3 +120,12 @@ func commandOutputs(nodes []string, result json.RawMessage, named bool) (text st
 	}
 	return out.String(), good, nil
 }
+
+// scheduled words what a node says that is to be switched off and on.
+func scheduled(_ string, result json.RawMessage) string {
+	var said string
+	if err := json.Unmarshal(result, &said); err != nil || said == "" {
+		return ""
+	}
+	return said + "\n"
+}

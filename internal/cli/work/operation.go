@@ -72,6 +72,8 @@ type Operation struct {
 	Beforehand func(ctx context.Context, sh *shell.Shell, params map[string]any, targets []string) error
 	// Told words the result as the classic tool does.
 	Told func(name string, result json.RawMessage) string
+	// Aside says that what is told goes to standard error, with drover, too.
+	Aside bool
 	// Unasked: the classic tool does not ask.
 	Unasked bool
 	// Extra registers options of the command's own; the function that it
@@ -108,10 +110,6 @@ func (o Operation) Command(sh *shell.Shell) *cobra.Command {
 		heeds = shell.Asking
 	}
 	cmd := shell.Heeding(heeds, &cobra.Command{Use: o.use(), Aliases: o.Aliases, Short: o.Short, Long: o.Long, Args: o.checkArgs})
-	if def.Unsupported {
-		cmd.Short += " (not in this version)"
-		cmd.Long = strings.TrimSpace(fmt.Sprintf("%s.\n\nThis version cannot: %s has no executor, and the controller refuses a job\nwith it.\n\n%s", o.Short, def.ID, o.Long))
-	}
 	if o.Complete != "" {
 		cmd.ValidArgsFunction = lists.CompleteNames(sh, o.Complete, len(o.Places) == 0)
 	}
@@ -136,9 +134,6 @@ func (o Operation) Command(sh *shell.Shell) *cobra.Command {
 		cmd.Args = nil
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if def.Unsupported && !sh.Classic() { // before anything is looked up, or asked
-			return opcode.Unsupported(def.ID)
-		}
 		var err error
 		switch {
 		case o.Selects && sh.Classic():
@@ -464,7 +459,8 @@ func (o Operation) tasks(sh *shell.Shell, args []string, read func() (map[string
 		if !sh.Flags.DryRun {
 			tasks[i].children = o.Children.of(target)
 		}
-		if sh.Classic() && o.Told != nil {
+		if (sh.Classic() || o.Aside) && o.Told != nil {
+			tasks[i].aside = o.Aside
 			tasks[i].told = func(result json.RawMessage) string { return o.Told(target, result) }
 		}
 	}

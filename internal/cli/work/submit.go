@@ -31,6 +31,8 @@ type Task struct {
 	explain bool
 	// told words the result for a person; nil if there is nothing to tell.
 	told func(result json.RawMessage) string
+	// aside: that goes to standard error.
+	aside bool
 	// Read words the result of the last opcode, which is what the user asked for, and tells whether all of it is well; nil if nothing is to be read.
 	Read func(result json.RawMessage) (text string, good bool, err error)
 	// before says that it was as it should be before the job was made; empty where that is not known.
@@ -291,7 +293,12 @@ func finish(ctx context.Context, sh *shell.Shell, t Task, s submitted) (Outcome,
 		return out, sh.Printf("%s", text)
 	}
 	if t.told != nil && len(end.Results) == 1 && !sh.Structured() {
-		return out, sh.Printf("%s", t.told(end.Results[0]))
+		text := t.told(end.Results[0])
+		if t.aside {
+			sh.Notef("%s", text)
+			return out, nil
+		}
+		return out, sh.Printf("%s", text)
 	}
 	if t.Shown && !sh.Structured() {
 		return out, printResults(sh, end.Results)

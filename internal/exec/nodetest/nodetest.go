@@ -62,7 +62,7 @@ func New(t *testing.T, reach Reach) *Rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Agent, err = agent.New(agent.Config{Node: "node1.example.com", Dir: r.Dir, Driver: driver, Tasks: true, Commands: filepath.Join(r.Dir, "commands")})
+	r.Agent, err = agent.New(agent.Config{Node: "node1.example.com", Dir: r.Dir, Driver: driver, Tasks: true, Commands: filepath.Join(r.Dir, "commands"), PowercycleDelay: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,6 +229,7 @@ func Run(t *testing.T, reach Reach) {
 		{"exports", keptExports},
 		{"hooks", runHooks},
 		{"restricted commands", restrictedCommands},
+		{"a powercycle", powercycle},
 		{"a delay", delay},
 		{"orders beside one another", beside},
 		{"tasks", tasks},

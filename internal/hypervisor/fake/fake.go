@@ -17,6 +17,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"os"
@@ -65,6 +66,8 @@ type Config struct {
 	CPUs int
 	// SyncRate is how many MiB of a mirrored disk are copied in a second; 0 copies at once.
 	SyncRate int
+	// Away is how long the node is gone when it is switched off and on; 0 is not at all.
+	Away time.Duration
 	// Now is the clock of copies; nil is the machine's.
 	Now func() time.Time
 	// Fault, when set, is asked before and after each call; an error fails
@@ -87,8 +90,11 @@ type Driver struct {
 	unreadable map[string]error
 	// strangers are of files of which nobody knows whose they are; no call changes them.
 	strangers []*record
-	memory    int // MiB used by active instances
-	disk      int // MiB used by disks
+	back      time.Time // when the node has come up again
+	resets    int
+	changed   func() // see Watch
+	memory    int    // MiB used by active instances
+	disk      int    // MiB used by disks
 }
 
 // Open reads the state of the directory, and moves it to the newest layout if it may.
@@ -108,7 +114,7 @@ func Open(cfg Config) (*Driver, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	d := &Driver{cfg: cfg}
+	d := &Driver{cfg: cfg, changed: func() {}}
 	begun, err := d.moveBegun()
 	if err != nil {
 		return nil, err
@@ -137,7 +143,10 @@ func (d *Driver) within(ctx context.Context, method, name string, work func() er
 		return err
 	}
 	d.mu.Lock()
-	err := work()
+	err := d.gone()
+	if err == nil {
+		err = work()
+	}
 	d.mu.Unlock()
 	if err != nil {
 		return err
@@ -591,7 +600,7 @@ func (d *Driver) Node(ctx context.Context) (out hypervisor.Node, err error) {
 			MemoryTotal: d.cfg.Memory, MemoryNode: d.cfg.MemoryNode, MemoryFree: d.free(),
 			DiskTotal: d.cfg.Disk, DiskFree: max(0, d.cfg.Disk-d.disk),
 			CPUs: d.cfg.CPUs, CPUNodes: 1, CPUSockets: 1, CPUReserved: 1,
-			BootID: "fake:" + former, Version: "fake 1", Hypervisor: Kind, StandsIn: true, Migrates: true, Snapshots: snapshotted,
+			BootID: d.bootID(), Version: "fake 1", Hypervisor: Kind, StandsIn: true, Migrates: true, Snapshots: snapshotted,
 		}
 		return nil
 	})
@@ -631,8 +640,50 @@ func (d *Driver) Screen(_ context.Context, of hypervisor.Thing) (net.Conn, error
 	return nil, hypervisor.NoConsole(of, Kind)
 }
 
-// Watch does nothing: what is pretended never changes by itself.
-func (d *Driver) Watch(func()) {}
+// Watch has changed called when a node that was switched off and on has come up again. Else what is pretended never changes by itself.
+func (d *Driver) Watch(changed func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.changed = changed
+}
+
+// Powercycle pretends that the machine is switched off and on: nothing runs behind that, and the node is gone for a while.
+func (d *Driver) Powercycle() (reset func(ctx context.Context) error, err error) {
+	return func(context.Context) error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		for _, r := range d.things {
+			if r.idle() {
+				continue
+			}
+			next := *r
+			next.State, next.Spec, next.Memory, next.Snapshot = hypervisor.Stopped, nil, 0, ""
+			if err := d.save(&next); err != nil {
+				return err
+			}
+		}
+		d.resets++
+		d.back = d.cfg.Now().Add(d.cfg.Away)
+		time.AfterFunc(d.cfg.Away, d.changed)
+		return nil
+	}, nil
+}
+
+// gone is the error of a node that was switched off and has not come up again.
+func (d *Driver) gone() error {
+	if d.cfg.Now().Before(d.back) {
+		return fault.New(fault.Environment, "the node was switched off and on, and is not up yet")
+	}
+	return nil
+}
+
+// bootID tells this run of the pretended machine from those before.
+func (d *Driver) bootID() string {
+	if d.resets == 0 {
+		return "fake:" + former
+	}
+	return fmt.Sprint("fake:", former, ":", d.resets)
+}
 
 // Close does nothing: the state is in the files already.
 func (d *Driver) Close() error { return nil }

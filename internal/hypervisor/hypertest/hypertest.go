@@ -48,6 +48,7 @@ func Run(t *testing.T, open Opener) {
 		{"memory", (*suite).memory},
 		{"balloon", (*suite).balloon},
 		{"survives", (*suite).survives},
+		{"powercycle", (*suite).powercycle},
 		{"canceled", (*suite).canceled},
 		{"concurrent", (*suite).concurrent},
 	}

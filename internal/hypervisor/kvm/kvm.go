@@ -88,6 +88,8 @@ type Config struct {
 	Bridges bool
 	// OneThread keeps an emulated guest to one thread, which is easier on a machine with more guests than processors.
 	OneThread bool
+	// Powercycle is hypervisor.Driver's; nil where the operator has not said how.
+	Powercycle func() (reset func(ctx context.Context) error, err error)
 	// Log is told what the driver finds; nil for nobody.
 	Log *slog.Logger
 
@@ -216,6 +218,15 @@ func (d *Driver) noteChange() {
 	changed := d.changed
 	d.mu.Unlock()
 	changed()
+}
+
+// Powercycle has the machine of the node switched off and on, as its operator has said.
+func (d *Driver) Powercycle() (reset func(ctx context.Context) error, err error) {
+	if d.cfg.Powercycle == nil {
+		return nil, fault.New(fault.Unsupported, "The operator of the node has not said how it is switched off and on").
+			WithHint("the setting powercycle of the node's agent names a program, or sysrq; drover node power cycle asks its management controller")
+	}
+	return d.cfg.Powercycle()
 }
 
 // Kind returns "kvm".

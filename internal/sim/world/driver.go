@@ -459,6 +459,11 @@ func (d driver) Screen(_ context.Context, of hypervisor.Thing) (net.Conn, error)
 	return nil, hypervisor.NoConsole(of, "sim")
 }
 
+// Powercycle is Unsupported: machines of the world end by its own faults.
+func (d driver) Powercycle() (reset func(ctx context.Context) error, err error) {
+	return nil, fault.New(fault.Unsupported, "node %s cannot be switched off and on", d.name)
+}
+
 // Watch does nothing: no guest of the world ends by itself.
 func (d driver) Watch(func()) {}
 
