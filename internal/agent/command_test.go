@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-project/drover/internal/agent/effect"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor/fake"
 )
@@ -183,5 +185,43 @@ func TestCommandsThatHangAndFlood(t *testing.T) {
 	}()
 	if _, err := e.run(ctx, "waits"); err == nil {
 		t.Error("nobody waits any more, and it came to its end")
+	}
+}
+
+// A command that was ended because its controller was not sure that it leads does not begin anew, as scripts do that may run twice.
+func TestACommandOfAnUnsureLeader(t *testing.T) {
+	c := newCommanded(t, 0)
+	lead, home := &effect.Lead{}, t.TempDir()
+	driver, err := fake.Open(fake.Config{Dir: filepath.Join(home, "fake")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.agent, err = New(Config{Node: "node1", Dir: home, Driver: driver, Commands: c.dir, Lead: lead}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.agent.Close() })
+	fifo := filepath.Join(home, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.program("waits", "exec 9>"+fifo+"; echo begun >&9; sleep 1000", 0o755)
+	result := make(chan error, 1)
+	go func() {
+		_, err := c.run(t.Context(), "waits")
+		result <- err
+	}()
+	r, err := os.Open(fifo) // when the command opens it
+	if err == nil {
+		_, err = r.Read(make([]byte, 1))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lead.Extend(time.Now().Add(effect.Margin + 50*time.Millisecond))
+	if err := <-result; !fault.Is(err, fault.Failed) || !strings.Contains(err.Error(), "it is not run again") {
+		t.Errorf("it came to %v", err)
+	}
+	if _, err := io.Copy(io.Discard, r); err != nil { // until nobody has it open any more
+		t.Error(err)
 	}
 }
