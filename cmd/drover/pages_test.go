@@ -18,7 +18,7 @@ import (
 )
 
 // operatorPages are those whose commands somebody types in a hurry.
-var operatorPages = []string{"runbook.md", "operations.md", "messages.md", "metrics.md", "nodes.md", "machines.md", "placement.md", "reliability.md", "waiting.md", "security.md", "limits.md"}
+var operatorPages = []string{"runbook.md", "operations.md", "messages.md", "metrics.md", "nodes.md", "machines.md", "placement.md", "reliability.md", "waiting.md", "security.md", "limits.md", "power.md"}
 
 var (
 	codeSpan = regexp.MustCompile("`(drover [^`]+)`")

@@ -27,10 +27,9 @@ var lines = [][]string{
 
 	{"gnt-node", "list"}, {"gnt-node", "list", "nosuch"}, {"gnt-node", "list", "-o", "name,role,group,tags,pinst_list,ndparams"},
 	{"gnt-node", "info", "node1"}, {"gnt-node", "info"}, {"gnt-node", "list-tags", "node1"},
-	{"gnt-node", "health"}, {"gnt-node", "health", "--no-headers", "node1"}, {"gnt-node", "power", "status"}, {"gnt-node", "power", "status", "--separator=:", "node1"},
+	{"gnt-node", "health"}, {"gnt-node", "health", "--no-headers", "node1"}, {"gnt-node", "power", "status"}, {"gnt-node", "power", "--separator=:", "status", "node1"},
 	{"gnt-node", "power", "off"}, {"gnt-node", "power", "sideways"}, {"gnt-node", "power", "-f", "off", "node1"}, {"gnt-node", "power", "-f", "cycle", "node1"}, {"gnt-node", "power", "on", "nosuch"},
 	{"gnt-node", "restricted-command", "x"}, {"gnt-node", "restricted-command", "x", "node1"}, {"gnt-node", "powercycle", "--yes", "node1"},
-	{"gnt-node", "modify", "--node-powered=no", "node2"},
 	{"gnt-group", "list"}, {"gnt-group", "list", "-o", "name,node_list,ipolicy"}, {"gnt-group", "list-tags", "default"},
 	{"gnt-network", "list"}, {"gnt-network", "list-tags", "nosuch"},
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -14,11 +15,11 @@ import (
 	"github.com/drover-project/drover/internal/opcode"
 )
 
-const powerHelp = `Switch nodes on or off, reset them, or ask whether they are on, by the programs that
-ask their management controllers (the node parameter oob_program; the setting
-oob-programs of the controllers says which of them may be run). Nodes that are switched
-off are marked as offline before, unless --ignore-status is given. Without names all
-nodes are switched on, or asked.`
+const powerHelp = `Switch nodes on or off, reset them, or ask whether they are on: STATE is on, off, cycle
+or status. It is done by the programs that ask their management controllers (the node
+parameter oob_program; the setting oob-programs of the controllers says which of them
+may be run). Nodes that are switched off are marked as offline before, unless
+--ignore-status is given. Without names all nodes are switched on, or asked.`
 
 // powerStates are what can be asked of management controllers, with the question that comes before; none for those that end nothing.
 var powerStates = map[string]string{"on": "", "off": "Switch %s off", "cycle": "Switch %s off and on", "status": ""}
@@ -29,12 +30,13 @@ type oobOptions struct {
 	delay     *float64
 	noHeaders *bool
 	separator *string
+	classic   bool
 }
 
-func oobFlags(cmd *cobra.Command) oobOptions {
+func oobFlags(sh *shell.Shell, cmd *cobra.Command) oobOptions {
 	f := cmd.Flags()
 	return oobOptions{
-		timeout:   f.Int("oob-timeout", 60, "seconds that the program of a node may take"),
+		classic: sh.Classic(), timeout: f.Int("oob-timeout", 60, "seconds that the program of a node may take"),
 		noHeaders: f.Bool("no-headers", false, "leave out the header line"),
 		separator: f.String("separator", "", "text between columns, which are not aligned then"),
 	}
@@ -42,14 +44,14 @@ func oobFlags(cmd *cobra.Command) oobOptions {
 
 // nodePower makes the verb that switches nodes.
 func nodePower(sh *shell.Shell) *cobra.Command {
-	cmd := shell.Heeding(shell.Making, &cobra.Command{Use: "power on|off|cycle|status [NODE...]", Short: "Switch nodes on or off, or ask whether they are on", Long: powerHelp, Args: shell.AtLeast(1)})
+	cmd := shell.Heeding(shell.Making, &cobra.Command{Use: "power STATE [NODE...]", Short: "Switch nodes on or off, or ask whether they are on", Long: powerHelp, Args: shell.AtLeast(1)})
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
 			return []string{"on", "off", "cycle", "status"}, cobra.ShellCompDirectiveNoFileComp
 		}
 		return lists.CompleteNames(sh, "node", true)(cmd, args[1:], start)
 	}
-	o := oobFlags(cmd)
+	o := oobFlags(sh, cmd)
 	o.delay = cmd.Flags().Float64("power-delay", 2, "seconds between switching one node on and the next")
 	ignore := cmd.Flags().Bool("ignore-status", false, "switch off also what is not marked as offline")
 	promote := cmd.Flags().Bool("auto-promote", !sh.Classic(), "make other nodes master candidates in the place of those that are switched off")
@@ -120,7 +122,7 @@ func nodeHealth(sh *shell.Shell) *cobra.Command {
 	cmd := shell.Heeding(shell.Making, &cobra.Command{Use: "health [NODE...]", Short: "Ask management controllers how the parts of nodes are"})
 	cmd.Long = "Ask the management controllers of nodes, or of all, how fans, power supplies and the\nlike are: by the programs that node power is about."
 	cmd.ValidArgsFunction = lists.CompleteNames(sh, "node", true)
-	o := oobFlags(cmd)
+	o := oobFlags(sh, cmd)
 	cmd.RunE = func(cmd *cobra.Command, nodes []string) error {
 		op, err := work.NewOp(sh, "node", "OP_OOB_COMMAND", map[string]any{"node_names": shell.NonNil(nodes), "command": "health", "timeout": *o.timeout})
 		if err != nil {
@@ -181,15 +183,28 @@ func (o oobOptions) table(result json.RawMessage, words func(json.RawMessage) ([
 			lines = append(lines, []string{name, word})
 		}
 	}
-	if *o.separator != "" {
-		for _, line := range lines {
-			text += strings.Join(line, *o.separator) + "\n"
-		}
-		return text, good, nil
+	separator := *o.separator
+	if separator == "" {
+		alignColumns(lines, o.classic)
+		separator = " "
 	}
-	t := &shell.Table{}
 	for _, line := range lines {
-		t.Add(line...)
+		text += strings.Join(line, separator) + "\n"
 	}
-	return t.String(), good, nil
+	return text, good, nil
+}
+
+// alignColumns has cells of a column be as wide as the widest; those of the last one, too, for scripts of the classic tools.
+func alignColumns(lines [][]string, last bool) {
+	for c := range 2 {
+		width := 0
+		for _, line := range lines {
+			width = max(width, utf8.RuneCountInString(line[c]))
+		}
+		for _, line := range lines {
+			if c == 0 || last {
+				line[c] += strings.Repeat(" ", width-utf8.RuneCountInString(line[c]))
+			}
+		}
+	}
 }
