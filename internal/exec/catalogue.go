@@ -40,6 +40,7 @@ func namingExecutors(names Names) Catalogue {
 		"OP_TEST_ALLOCATOR":         {Prepare: names.testAllocator, Resumable: true, Why: asksOnly},
 		"OP_INSTANCE_MULTI_ALLOC":   {Locks: batchLocks, Prepare: names.multiAlloc, Why: submitsOnce},
 		"OP_OOB_COMMAND":            {Locks: outOfBandLocks, Prepare: outOfBand, Programs: names.OutOfBand, Why: "a second run would reset nodes again"},
+		"OP_CLUSTER_VERIFY_GROUP":   {Prepare: clusterVerifyGroup, Programs: names.OutOfBand, Resumable: true, Why: asksOnly},
 		"OP_GROUP_EVACUATE":         {Locks: groupEvacuationLocks, Prepare: names.evacuateGroup, Why: submitsOnce},
 
 		"OP_INSTANCE_RECREATE_DISKS": {Locks: recreateLocks, Asks: true, Prepare: names.recreateDisks, Why: "a second run would find the disks that the first one made"},
@@ -68,7 +69,6 @@ var clusterExecutors = Catalogue{
 	"OP_CLUSTER_REDIST_CONF":   {Prepare: redistribute, Resumable: true, Why: asksOnly},
 	"OP_CLUSTER_VERIFY":        {Prepare: clusterVerify, Why: submitsOnce},
 	"OP_CLUSTER_VERIFY_CONFIG": {Prepare: clusterVerifyConfig, Resumable: true, Why: asksOnly},
-	"OP_CLUSTER_VERIFY_GROUP":  {Prepare: clusterVerifyGroup, Resumable: true, Why: asksOnly},
 	"OP_CLUSTER_VERIFY_DISKS":  {Prepare: clusterVerifyDisks, Why: submitsOnce},
 	"OP_GROUP_VERIFY_DISKS":    {Prepare: groupVerifyDisks, Resumable: true, Why: asksOnly},
 	"OP_NODE_ADD":              {Locks: exclusiveCluster, Prepare: nodeAdd, Why: createsOnce},

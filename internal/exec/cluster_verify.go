@@ -171,6 +171,7 @@ func clusterVerifyGroup(_ context.Context, env *Env) (Plan, error) {
 		}
 		env.Logf("* Gathering data (%d nodes)", len(nodes))
 		live := r.nodes(ctx, nodes)
+		r.programs(snap, nodes)
 		env.Logf("* Verifying instance status")
 		r.instances(snap, nodes, live)
 		env.Logf("* Other Notes")

@@ -251,6 +251,15 @@ func (e *Env) mayRun(targets []outofband.Target) error {
 	return nil
 }
 
+// programs tells of nodes whose management controllers could not be asked, for their programs may not be run.
+func (r *report) programs(snap *cluster.Snapshot, nodes []*cluster.Node) {
+	for _, n := range nodes {
+		if err := r.env.mayRun([]outofband.Target{{Node: n, Program: outofband.Program(snap, n)}}); err != nil {
+			r.problemf("ENODEOOBPATH", "node", n.Name, "%v", err)
+		}
+	}
+}
+
 // powerPlan switches nodes one behind the other, and records what each of them is then.
 func powerPlan(op *opcode.Opcode, command outofband.Command, targets []outofband.Target) (Plan, error) {
 	rows, w, delay := make([]row, len(targets)), &work.Work{}, 0.0

@@ -191,3 +191,18 @@ func TestResetsDoNotComeTwice(t *testing.T) {
 		}
 	}
 }
+
+// A verification tells of programs that may not be run.
+func TestVerifyTellsOfPrograms(t *testing.T) {
+	r := controlled(t)
+	r.must("true", "OP_CLUSTER_VERIFY_GROUP", params{"group_name": "default"})
+	r.setNode("node3", func(n *cluster.Node) { n.NDParams = cluster.Params{"oob_program": "/bin/sh"} })
+	r.must("false", "OP_CLUSTER_VERIFY_GROUP", params{"group_name": "default", "error_codes": true})
+	want := "  - ERROR:ENODEOOBPATH:node:node3:The out-of-band program of node node3 may not be run: /bin/sh is in none of the directories that are allowed"
+	if !slices.Contains(r.log, want) {
+		t.Errorf("it tells %q", r.log)
+	}
+	if got := r.asked(); len(got) > 0 {
+		t.Errorf("asked %q", got)
+	}
+}
