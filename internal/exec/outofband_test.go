@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/drover-project/drover/internal/cluster"
@@ -205,4 +206,41 @@ func TestVerifyTellsOfPrograms(t *testing.T) {
 	if got := r.asked(); len(got) > 0 {
 		t.Errorf("asked %q", got)
 	}
+}
+
+// Between nodes that are switched on there is a pause, and nowhere else.
+func TestPausesBetweenNodes(t *testing.T) {
+	r := controlled(t)
+	for command, want := range map[string][]float64{"power-on": {0, 3, 3}, "power-cycle": {0, 0}} {
+		env := r.env(r.opcode("OP_OOB_COMMAND", params{"command": command, "power_delay": 3}))
+		env.programs = &r.oob
+		plan, err := outOfBand(t.Context(), env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var waits []float64
+		for _, s := range plan.Work.Steps {
+			if s.Verb == askController {
+				args, err := arguments[askArgs](&s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				waits = append(waits, args.Wait)
+			}
+		}
+		if !slices.Equal(waits, want) {
+			t.Errorf("%s: the pauses are %v, want %v", command, waits, want)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		if err := wait(t.Context(), 3*time.Second); err != nil || time.Since(begin) != 3*time.Second {
+			t.Errorf("it took %v, %v", time.Since(begin), err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := wait(ctx, time.Hour); !fault.Is(err, fault.Canceled) || time.Since(begin) != 4*time.Second {
+			t.Errorf("interrupted, it took %v, %v", time.Since(begin), err)
+		}
+	})
 }

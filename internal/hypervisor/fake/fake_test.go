@@ -216,3 +216,29 @@ func TestCopiesTakeTheirTime(t *testing.T) {
 	prepare(copied)
 	behind(0, 0, 150)
 }
+
+// A node that was switched off and on is gone for a while, for whoever asks, and tells when it is back.
+func TestANodeThatIsSwitchedOffAndOnIsGone(t *testing.T) {
+	now := time.Unix(1000, 0)
+	d := open(t, Config{Dir: t.TempDir(), Away: 5 * time.Millisecond, Now: func() time.Time { return now }})
+	back := make(chan struct{}, 1)
+	d.Watch(func() { back <- struct{}{} })
+	reset, err := d.Powercycle()
+	if err == nil {
+		err = reset(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Node(t.Context()); !fault.Is(err, fault.Environment) {
+		t.Errorf("it tells its figures: %v", err)
+	}
+	if _, err := d.Prepare(t.Context(), hypervisor.Thing{UUID: "u", Name: "one"}, hypervisor.Mark{}, nil); !fault.Is(err, fault.Environment) {
+		t.Errorf("it makes an instance: %v", err)
+	}
+	now = now.Add(5 * time.Millisecond)
+	if _, err := d.Node(t.Context()); err != nil {
+		t.Errorf("it is back: %v", err)
+	}
+	<-back
+}
