@@ -100,7 +100,7 @@ var policy = servertag.DefaultPolicy()
 func (f *fixture) creation() (s *server.Server, key string) {
 	f.Helper()
 	id := testkit.NewUUID()
-	s, err := (&server.Server{ID: id, Number: 1, Instance: "snf-1", Backend: f.Name, Flavor: server.DefaultFlavors()[3], Image: server.DefaultImages()[0]}).
+	s, err := (&server.Server{ID: id, Number: 1, Instance: "snf-1", Backend: f.Name, Flavor: server.Flavor{ID: "s", RAM: 128, VCPUs: 1, Disk: 1}, Image: server.DefaultImages()[0]}).
 		Begin(server.Create, servertag.Asked{User: "alice", Front: "compute", Time: 1})
 	f.check(err)
 	return s, "server/" + id + "/task/1"
@@ -278,6 +278,11 @@ func verbs() []verb {
 			return i != nil && fmt.Sprint(i.BEParams["maxmem"], i.BEParams["minmem"], i.BEParams["vcpus"]) == "192 192 2"
 		}},
 		{"restart", task(server.Restart), state(cluster.AdminUp)},
+		{"confirm a larger disk", func(s *server.Server) (*opcode.Opcode, error) {
+			larger := *s
+			larger.Flavor.Disk = 2
+			return larger.Opcode(&server.Task{Do: server.Confirm, Asked: servertag.Asked{User: "alice", Front: "compute", Time: 1}})
+		}, func(i *cluster.Instance) bool { return i != nil && len(i.Disks) == 1 && i.Disks[0].Size == 2048 }},
 		{"add a tag", tag(servertag.Add), tagged("cyclades:user:web", true)},
 		{"remove a tag", tag(servertag.Remove), tagged("cyclades:user:web", false)},
 		{"apply a label", effect(label, false), tagged("label", true)},
