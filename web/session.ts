@@ -20,10 +20,10 @@ export async function ask<T>(method: string, path: string, body?: unknown, signa
 		if (signal?.aborted) throw e;
 		throw new Refused(0, { code: "unavailable", message: "the controller does not answer", hint: "what is shown may be old; the page tries again by itself" });
 	}
-	const out = await answer.json().catch(() => ({ error: { code: "internal", message: "the answer cannot be read" } }));
-	if (answer.ok) return out as T;
+	const out = await answer.json().catch(() => undefined);
+	if (answer.ok && out !== undefined) return out as T;
 	if (answer.status === 401 && path !== "/session") who.value = null;
-	throw new Refused(answer.status, out.error ?? { code: "internal", message: out.explain ?? answer.statusText });
+	throw new Refused(answer.status, out?.error ?? { code: "internal", message: out?.explain ?? "the answer cannot be read" });
 }
 
 export const problemOf = (e: unknown): Problem => e instanceof Refused ? e.problem : { code: "internal", message: String(e) };

@@ -613,6 +613,9 @@ func TestTwoPlans(t *testing.T) {
 	tab.shows("drover deploy diff --tasks 1 2")
 	tab.open("/compare/1/1")
 	tab.shows("Both run the same, for the same reasons.")
+	tab.open("/compare/2")
+	tab.types("input[name=after]", "1\r")
+	tab.until("the other one is asked for", `location.pathname === "/compare/2/1" && document.querySelector('[data-id="smoke_test"]')`)
 }
 
 // file keeps a text in a file.
@@ -705,7 +708,13 @@ func TestPictures(t *testing.T) {
 		t.Skip("DROVER_WEB_SHOTS says where pictures are to be kept")
 	}
 	c := start(t, testkit.Build(t), true)
-	node := strings.Fields(c.drover("node", "list", "--no-headers", "-o", "name"))[0]
+	shown := screens(c.node(), c.server())
+	line := func(more ...string) string {
+		return c.drover(append([]string{"job", "submit", "OP_TEST_DELAY", "duration=3600", "no_locks=false", "on_master=false", "on_nodes=" + c.node(), "--submit", "--reason", "OPS-50: in line"}, more...)...)
+	}
+	line()
+	line("--depend", line("--depend", line()), "--depend", "3")
+	shown["line"] = "/jobs/" + line("--depend", line())
 	tab := sitDown(t, c.Ready.Web).tab()
 	tab.open(c.link())
 	tab.shows("Why jobs wait")
@@ -713,7 +722,7 @@ func TestPictures(t *testing.T) {
 		tab.size(size[0], size[1])
 		for _, scheme := range []string{"light", "dark"} {
 			tab.colours(scheme)
-			for name, path := range screens(node, c.server()) {
+			for name, path := range shown {
 				tab.open(path)
 				time.Sleep(200 * time.Millisecond) // what comes behind the first data
 				tab.shoot(fmt.Sprintf("%s-%d-%s", name, size[0], scheme))

@@ -14,9 +14,10 @@ interface Comparison { before: Side; after: Side; gone: Group[] | null; came: Gr
 export function CompareScreen({ id }: { id: string }) {
 	const [before = "", after = ""] = id.split("/");
 	const [found, setFound] = useState<{ of?: Comparison; problem?: Problem }>({});
-	useEffect(() => { setFound({}); void ask<Comparison>("GET", `/api/deployments/${encodeURIComponent(before)}/compare/${encodeURIComponent(after)}`).then((of) => setFound({ of }), (e) => setFound({ problem: problemOf(e) })); }, [id]);
+	const both = before !== "" && after !== "";
+	useEffect(() => { setFound({}); if (both) void ask<Comparison>("GET", `/api/deployments/${encodeURIComponent(before)}/compare/${encodeURIComponent(after)}`).then((of) => setFound({ of }), (e) => setFound({ problem: problemOf(e) })); }, [id]);
 	const { of: c, problem } = found;
-	useReady(c !== undefined || problem !== undefined);
+	useReady(!both || c !== undefined || problem !== undefined);
 	const send = (e: Event) => {
 		e.preventDefault();
 		const f = new FormData(e.currentTarget as HTMLFormElement);
@@ -24,10 +25,10 @@ export function CompareScreen({ id }: { id: string }) {
 	};
 	const parts: [string, Group[] | null][] = c ? [[`Only deployment ${before} runs`, c.gone], [`Only deployment ${after} runs`, c.came], ["Both run, for other reasons", c.changed]] : [];
 	return <main class="compare" data-id={id}>
-		<div class="head"><h1>Deployments {before} and {after}</h1>{c && <Command text={c.tasks_command} quiet />}</div>
+		<div class="head"><h1>{both ? `Deployments ${before} and ${after}` : "Two deployments"}</h1>{c && <Command text={c.tasks_command} quiet />}</div>
 		<form class="tools" onSubmit={send} key={id}><label>Before<input name="before" inputMode="numeric" required defaultValue={before} /></label><label>After<input name="after" inputMode="numeric" required defaultValue={after} /></label><button>Compare</button></form>
 		{problem && <Wrong problem={problem} />}
-		{!c && !problem && <p aria-busy="true" class="faint">They are compared…</p>}
+		{both && !c && !problem && <p aria-busy="true" class="faint">They are compared…</p>}
 		{c && <p class="lead">{[c.before, c.after].map((s) => <span key={s.deployment} class="side"><a href={"/deployments/" + s.deployment} data-in>deployment {s.deployment}</a> of <a href={"/environments/" + encodeURIComponent(s.environment)} data-in>{s.environment}</a>, {s.status}: {s.headline}</span>)}</p>}
 		{c && parts.every(([, l]) => !l?.length) && <Empty><p>Both run the same, for the same reasons.</p></Empty>}
 		{parts.map(([title, l]) => l && l.length > 0 && <Part key={title} title={title}><Groups of={l} label={title} /></Part>)}
