@@ -389,6 +389,9 @@ func (w *walk) next(ctx context.Context) (out []store.Object, err error) {
 		if !w.seen[o.ID] {
 			out = append(out, o)
 		}
+		if len(out) == pruneBatch { // those that were seen may be gone
+			break
+		}
 	}
 	if len(out) == 0 {
 		return nil, nil

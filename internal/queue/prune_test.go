@@ -31,6 +31,12 @@ func (r *rig) fillArchive(n int, key string) {
 		}
 		subs = append(subs, s)
 	}
+	r.succeed(subs)
+}
+
+// succeed submits jobs, and waits for their end.
+func (r *rig) succeed(subs []queue.Submission) {
+	r.t.Helper()
 	out, err := r.q.SubmitMany(ctx, subs)
 	r.check(err)
 	for _, o := range out {
@@ -167,6 +173,56 @@ func (r *rig) left(want map[store.Key]store.Object, due map[job.ID]bool, newest 
 		e, _ := audit.Decode(o.Value)
 		if key != queue.PrunedKey && (key.Kind != queue.KindEvent || e.What != audit.ArchivePrune) {
 			t.Errorf("%s %s came", key.Kind, key.ID)
+		}
+	}
+}
+
+// TestPruningGoesInPortions: one transaction, for which others wait, takes 500 jobs, or as many of many opcodes as have some 2,000 objects.
+func TestPruningGoesInPortions(t *testing.T) {
+	const jobs, objects, most = 500, 2000, 100 // of one job
+	var faulty *faultstore.Store
+	r := newRigWith(t, 50, func(r *rig) {
+		r.wrap = func(s store.Store) store.Store { faulty = faultstore.New(s); return faulty }
+	})
+	type portion struct{ jobs, objects int }
+	var portions []portion
+	faulty.Inject(faultstore.Fault{When: func(tx store.Tx) bool {
+		p := portion{objects: len(tx.Delete)}
+		for _, k := range tx.Delete {
+			if k.Kind == queue.KindArchived {
+				p.jobs++
+			}
+		}
+		if p.jobs > 0 {
+			portions = append(portions, p)
+		}
+		return false
+	}})
+	for _, c := range []struct {
+		name      string
+		jobs, ops int // besides one that stays
+		before    job.Time
+		want      int
+	}{
+		{"all", 1100, 1, job.Never, 3},
+		{"by age", 1100, 1, job.Never - 1, 3},
+		{"of many opcodes", 45, most - 1, job.Never, 3},
+	} {
+		subs := slices.Repeat([]queue.Submission{{Ops: parse(t, slices.Repeat([]string{delay}, c.ops)...)}}, c.jobs)
+		r.succeed(append(subs, queue.Submission{Ops: parse(t, delay)}))
+		_, _, err := r.q.AutoArchive(ctx, 0, time.Hour, queue.By{})
+		r.check(err)
+		portions = nil
+		_, err = r.q.Prune(ctx, queue.Retention{Before: c.before, Keep: 1}, time.Hour, queue.By{})
+		r.check(err)
+		if len(portions) != c.want {
+			t.Errorf("%s: %d portions, want %d", c.name, len(portions), c.want)
+		}
+		for i, p := range portions {
+			full := p.jobs == jobs || p.objects >= objects
+			if p.jobs > jobs || p.objects >= objects+most || !full && i < len(portions)-1 {
+				t.Errorf("%s: portion %d has %d jobs, %d objects", c.name, i, p.jobs, p.objects)
+			}
 		}
 	}
 }
