@@ -490,6 +490,24 @@ type ages struct{ effect.Process }
 
 func (ages) Age() time.Duration { return 10 * maxLength }
 
+// TestTasksThatSayNothingOfTime: one try has an hour, of a command as of copying files, and a second lies before the next.
+func TestTasksThatSayNothingOfTime(t *testing.T) {
+	for _, parameters := range []string{`{}`, `{"timeout": null, "interval": null}`} {
+		var command running
+		var files writing
+		for _, into := range []any{&command, &files} {
+			if err := json.Unmarshal([]byte(parameters), into); err != nil {
+				t.Fatal(err)
+			}
+		}
+		of, err := command.Timeout.limit()
+		ofFiles, bad := files.Timeout.limit()
+		if pause := command.Interval.or(taskInterval); of != time.Hour || ofFiles != time.Hour || pause != time.Second || err != nil || bad != nil {
+			t.Errorf("%s: a command has %s, copying %s, and the next try comes after %s; %v, %v", parameters, of, ofFiles, pause, err, bad)
+		}
+	}
+}
+
 // TestTimeOutsOutliveControllers: the time of a task begins with its command, whoever waits for it.
 func TestTimeOutsOutliveControllers(t *testing.T) {
 	dir := t.TempDir()

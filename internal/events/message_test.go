@@ -27,6 +27,25 @@ func TestAMessageHoldsNoSecret(t *testing.T) {
 	}
 }
 
+// TestRoutingKeys: by what a message is about, as docs/server-tags.md has it.
+func TestRoutingKeys(t *testing.T) {
+	for _, c := range []struct{ id, params, key, kind string }{
+		{"OP_INSTANCE_STARTUP", `"instance_name": "snf-1"`, "ganeti.snf.event.op", "ganeti-op-status"},
+		{"OP_INSTANCE_STARTUP", `"instance_name": "web.example-1"`, "ganeti.web.example.event.op", "ganeti-op-status"},
+		{"OP_INSTANCE_STARTUP", `"instance_name": "alone"`, "ganeti.alone.event.op", "ganeti-op-status"},
+		{"OP_TAGS_SET", `"kind": "instance", "name": "snf-1", "tags": ["a"]`, "ganeti.snf.event.op", "ganeti-op-status"},
+		{"OP_TAGS_SET", `"kind": "node", "name": "node-1", "tags": ["a"]`, "ganeti.event.op", "ganeti-op-status"},
+		{"OP_NETWORK_REMOVE", `"network_name": "snf-net-7"`, "ganeti.snf.event.network", "ganeti-network-status"},
+		{"OP_CLUSTER_RENAME", `"name": "c-2.example"`, "ganeti.event.cluster", "ganeti-cluster-status"},
+		{"OP_TEST_DELAY", `"duration": 0`, "ganeti.event.op", "ganeti-op-status"},
+	} {
+		m, _ := Of("c", &job.Job{ID: 1, Ops: []job.Op{{Input: opOf(t, c.id, c.params), Status: job.Success, End: 1}}}, 0, nil)
+		if e, err := Parse(m.Body); err != nil || m.Key != c.key || e.Type != c.kind {
+			t.Errorf("%s of %s goes under %s: %s, %v", c.id, c.params, m.Key, m.Body, err)
+		}
+	}
+}
+
 // TestWhichMessagesTellOfTheMachine: those about one that was made or started, and is there.
 func TestWhichMessagesTellOfTheMachine(t *testing.T) {
 	const create = `"instance_name": "snf-1", "mode": "create", "disk_template": "plain", "disks": [], "nics": [], "os_type": "noop"`

@@ -64,6 +64,7 @@ func TestLimitsOfRequestsAreNamed(t *testing.T) {
 		status       int
 		text         string
 	}{
+		"query":        {"PUT", "/2/query/job", `{"fields":["` + strings.Repeat("x", 10<<20) + `"]}`, 413, "larger than 10485760 bytes"},
 		"values":       {"PUT", "/2/query/job", `{"fields":["id"],"qfilter":` + values + `}`, 413, "more than 100000 values"},
 		"opcode":       {"PUT", "/2/groups/default/modify", map[string]any{"ndparams": map[string]any{strings.Repeat("<", 1<<20): 1}}, 413, "larger than 1048576 bytes"},
 		"rule":         {"POST", "/2/filters", map[string]any{"reason": []any{[]any{"me", strings.Repeat("<", 1<<20), 1}}}, 413, "larger than 1048576 bytes"},

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -909,6 +910,27 @@ func TestTabsAreBounded(t *testing.T) {
 	}
 	if websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
 		t.Errorf("more views than there may be: %v", err)
+	}
+}
+
+// TestChartsDrawWhatTheirViewsCount: the page draws as many columns, and as wide ones, as the views of the last hours have jobs of.
+func TestChartsDrawWhatTheirViewsCount(t *testing.T) {
+	text, err := os.ReadFile("../../../web/now/hours.tsx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn := regexp.MustCompile(`(?s)const SPAN = (\d+);.*const COLUMNS = (\d+);`).FindSubmatch(text)
+	if drawn == nil {
+		t.Fatal("the page does not say how many columns it draws")
+	}
+	seconds, _ := strconv.Atoi(string(drawn[1]))
+	columns, _ := strconv.Atoi(string(drawn[2]))
+	since, span := fmt.Sprintf(" > -%dh", seconds*columns/3600), fmt.Sprintf("_ts/%dm", seconds/60)
+	for _, name := range []string{"now.hours.came", "now.hours.ended", "now.hours.waited"} {
+		v := views[name]
+		if !strings.HasSuffix(v.filter, since) || !strings.Contains(v.by, span) || !strings.Contains(v.command, "'"+v.filter+"'") || !strings.Contains(v.command, " "+v.by+" ") {
+			t.Errorf("%s counts %s by %s, and is told as %s; the page draws %s by %s", name, v.filter, v.by, v.command, since, span)
+		}
 	}
 }
 
