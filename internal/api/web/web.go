@@ -11,6 +11,7 @@
 //     in ours, and ours in no other (TestHeaders).
 //   - Of what lets somebody in, a session or a link, only hashes are kept; a link signs in once (TestLinks).
 //   - What is done here carries the account, "drover-web" and the reason that was typed; without one nothing is done (TestWhatIsDoneSaysWhy).
+//   - A deployment is begun as it was shown, or not at all (TestADeploymentIsBegun).
 //   - A console is opened with a ticket, once, by the session that asked for it, and ends with that (TestConsoles).
 //   - A tab that does not read, or asks for too much, holds up nobody else and no memory: it gets the newest state when it reads again (TestATabThatDoesNotRead).
 package web
