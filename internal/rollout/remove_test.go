@@ -207,6 +207,44 @@ func TestPartsThatAnotherHasStay(t *testing.T) {
 	}
 }
 
+// TestPartsOfSeveralThatGo: what only those have that go together goes with the last of them; what was planned meanwhile keeps its own.
+func TestPartsOfSeveralThatGo(t *testing.T) {
+	r := versions(t, 3)
+	r.version(2)
+	r.end(r.start(Wish{Environment: "e"})) // 4, with the parts of 2
+	r.version(5)
+	r.end(r.start(Wish{Environment: "e"}))
+	if _, err := r.engine.Delete(t.Context(), []int64{2, 4}, false, by); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.stored(); !strings.HasSuffix(got, " 4") { // the common ones of 1, 3 and 5, and the node's
+		t.Errorf("stored is %s", got)
+	}
+	r = versions(t, 3)
+	old := r.engine.known().Deployment(2)
+	u, err := r.engine.countUses(t.Context(), []*course.Deployment{old})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.version(2)
+	d := r.plan(Wish{Environment: "e"})
+	r.version(6) // the plan alone has them
+	if err := r.engine.patiently(t.Context(), func(ctx context.Context) error { return r.engine.removeOne(ctx, old, u, by) }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.engine.Diff(t.Context(), At{Deployment: d.ID}, At{Environment: "e"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWhatBecameNeededStays: it was decided that a deployment may go, and meanwhile something is decided by it.
+func TestWhatBecameNeededStays(t *testing.T) {
+	r := versions(t, 2)
+	r.plan(Wish{Environment: "e"})
+	_, err := r.engine.remove(t.Context(), []*course.Deployment{r.engine.known().Deployment(2)}, 0, false, time.Time{}, by)
+	r.refused(err, fault.Conflict, "deployment 2 stays: it is the latest one of the environment e")
+}
+
 // TestWhatCannotBeReadMayHaveAnyPart: while a deployment or an environment cannot be read, no part of a state goes, and deployments do.
 func TestWhatCannotBeReadMayHaveAnyPart(t *testing.T) {
 	for _, key := range []store.Key{{Kind: KindDeployment, ID: "4"}, {Kind: KindEnvironment, ID: "other"}} {
