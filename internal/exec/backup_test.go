@@ -305,6 +305,7 @@ func TestScriptsDumpAndImport(t *testing.T) {
 	if err := os.Remove(filepath.Join(r.dir, "node2", "os", "own", "import")); err != nil {
 		t.Fatal(err)
 	}
+	r.toldItsName()
 	bring["instance_name"] = "three"
 	r.refuses("OpPrereqError", "The dumps were made by the export script of the OS 'own', and node node2 has no import script of it", "OP_INSTANCE_CREATE", bring)
 	if err := os.WriteFile(filepath.Join(r.dir, "node1", "os", "own", "export"), []byte("#!/bin/sh\necho broken >&2; exit 3\n"), 0o755); err != nil {
@@ -316,6 +317,34 @@ func TestScriptsDumpAndImport(t *testing.T) {
 	}
 	r.nothingStaged("node1")
 	r.nothingStaged("node2")
+}
+
+// toldItsName: who renames an instance has its system told, by the script of its node; what that does not do, does not undo the new name. The others of a
+// definition without the script are not asked for it.
+func (r *rig) toldItsName() {
+	r.Helper()
+	rename := filepath.Join(r.dir, "node2", "os", "own", "rename")
+	r.must(`"four"`, "OP_INSTANCE_RENAME", params{"instance_name": "two", "new_name": "four", "name_check": false, "ip_check": false})
+	text, err := os.ReadFile(filepath.Join(r.dir, "imported"))
+	if err != nil || !strings.HasSuffix(string(text), "was one\nwas two\n") {
+		r.Errorf("%q, %v", text, err)
+	}
+	if err := os.WriteFile(rename, []byte("#!/bin/sh\nexit 3\n"), 0o755); err != nil {
+		r.Fatal(err)
+	}
+	r.log = nil
+	r.must(`"five"`, "OP_INSTANCE_RENAME", params{"instance_name": "four", "new_name": "five", "name_check": false, "ip_check": false})
+	if said := strings.Join(r.log, "\n"); !strings.Contains(said, "Failed to run rename script for five on node node2") {
+		r.Errorf("it is said %q", said)
+	}
+	if err := os.Remove(rename); err != nil {
+		r.Fatal(err)
+	}
+	r.log = nil
+	r.must(`"two"`, "OP_INSTANCE_RENAME", params{"instance_name": "five", "new_name": "two", "name_check": false, "ip_check": false})
+	if len(r.log) > 0 {
+		r.Errorf("it is said %q", r.log)
+	}
 }
 
 // TestScriptsThatFailTellNoSecrets: what a script was given in secret and prints is neither in the error of the opcode nor in its log.

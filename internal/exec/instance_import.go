@@ -256,9 +256,8 @@ func (c *creation) importSteps() (steps []work.Step) {
 	}
 	steps[0].Says = append([]string{"* running the instance OS import scripts..."}, steps[0].Says...)
 	if x.scripted() {
-		s := onNode(renameSystem, c.node.UUID, inst.UUID, "tell its name to the system of instance "+inst.Name, formerArgs{x.Name})
-		s.Says, s.Anew, s.Tolerated = []string{"Running rename script for " + inst.Name}, true, true
-		s.Fails = "Failed to run rename script for " + inst.Name + " on node " + c.node.Name
+		s := tellName(c.node, inst, x.Name, inst.Name)
+		s.Says = []string{"Running rename script for " + inst.Name}
 		steps = append(steps, s)
 	}
 	if elsewhere {

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"slices"
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
@@ -73,7 +74,33 @@ func (n Names) rename(ctx context.Context, env *Env) (Plan, error) {
 		}
 		nodes = append(nodes, second)
 	}
-	return Plan{Dry: name, Work: renaming(inst, nodes, name)}, nil
+	w := renaming(inst, nodes, name)
+	tells, err := env.tellsName(ctx, a, inst)
+	if err != nil {
+		return Plan{}, err
+	}
+	if tells {
+		w.Steps = append(w.Steps, tellName(node, inst, inst.Name, name))
+	}
+	return Plan{Dry: name, Work: w}, nil
+}
+
+// tellsName reports whether the operating system of an instance is to be told its new name: the definition on its node has a script for that, or nobody
+// can say. What comes from an image of Drover's own is not told.
+func (e *Env) tellsName(ctx context.Context, a Node, inst *cluster.Instance) (bool, error) {
+	os, image, err := e.findOS(ctx, a, inst.OS, true)
+	if err := interrupted(err); err != nil {
+		return false, err
+	}
+	return err != nil || image == nil && slices.Contains(os.Scripts, "rename"), nil
+}
+
+// tellName has the operating system of an instance know its name. Where that fails the instance has the name all the same.
+func tellName(node *cluster.Node, inst *cluster.Instance, former, name string) work.Step {
+	s := onNode(renameSystem, node.UUID, inst.UUID, "tell its name to the system of instance "+name, formerArgs{former})
+	s.Anew, s.Tolerated = true, true
+	s.Fails = "Failed to run rename script for " + name + " on node " + node.Name
+	return s
 }
 
 // nameFree refuses a new name under which the node of an instance has something else.
