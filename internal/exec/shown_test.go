@@ -150,6 +150,21 @@ func (n heard) Remove(ctx context.Context, order agent.Order, of hypervisor.Thin
 	return n.anyNode.Remove(ctx, order, of)
 }
 
+func (n heard) Powercycle(ctx context.Context, order agent.Order) (string, error) {
+	n.note(order, powercycleNode, "")
+	return n.anyNode.Powercycle(ctx, order)
+}
+
+func (n heard) RunCommand(ctx context.Context, order agent.Order, name string) (string, error) {
+	n.note(order, runCommand, "")
+	return n.anyNode.RunCommand(ctx, order, name)
+}
+
+func (n heard) RenameSystem(ctx context.Context, order agent.Order, spec hypervisor.Spec, os, former string, params map[string]string, log func(string)) error {
+	n.note(order, renameSystem, spec.UUID)
+	return n.anyNode.RenameSystem(ctx, order, spec, os, former, params, log)
+}
+
 // What a dry run shows is what is carried out, step by step, for any request on any cluster: nodes get the orders of the steps that
 // name them, in this order and no others, the inventory changes what the others are about, and what is refused gives none. Where a node
 // fails it is the first of them, and those that take them back.
