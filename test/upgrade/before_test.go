@@ -41,6 +41,7 @@ var lastOf = [format.Newest - format.First]program{
 	{revision: "14eb42d"},
 	{revision: "6e87672"},
 	{revision: "3623e91"},
+	{revision: "d65076b"},
 }
 
 // startDev starts a program of either kind.
