@@ -85,29 +85,43 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// TestWhatHasNoRoomIsNotResized: two servers of a project that ask at the same time do not both get what there is for one.
+// TestWhatHasNoRoomIsNotResized: two servers of a project that ask at the same time do not both get what there is for one, nor does a server that is made
+// beside.
 func TestWhatHasNoRoomIsNotResized(t *testing.T) {
 	r := &rig{Failing: t, ctx: t.Context(), dir: t.TempDir(), log: quiet, room: func(string) server.Amount { return server.Amount{Instances: 9, Cores: 3, RAM: 1 << 20} }}
 	r.start()
 	defer r.stop()
-	all := []*server.Server{r.create(), r.create()}
+	one, other := r.create(), r.create()
+	gate := make(chan struct{})
+	held := r.store.Inject(faultstore.Fault{Do: faultstore.Hold, Gate: gate, When: func(tx store.Tx) bool { return len(tx.Put) > 0 && tx.Put[0].Kind == tagsync.KindServer }})
+	to, as := server.Flavor{ID: "d2", RAM: 128, VCPUs: 2}, func(s *server.Server) (*server.Server, error) { return s, nil }
 	by := servertag.Asked{User: "alice", Time: r.engine.Now()}
-	ended := make(chan error, len(all))
-	for _, s := range all {
-		go func() {
-			_, err := r.engine.Resize(s.ID, server.Flavor{ID: "d2", RAM: 128, VCPUs: 2}, by, func(s *server.Server) (*server.Server, error) { return s, nil })
-			ended <- err
-		}()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.engine.Resize(one.ID, to, by, as)
+		ended <- err
+	}()
+	<-held // it is on its way to the store
+	if _, err := r.engine.Resize(other.ID, to, by, as); !fault.Is(err, fault.Denied) {
+		t.Errorf("the other one: %v", err)
 	}
-	refused := 0
-	for range all {
-		if err := <-ended; fault.Is(err, fault.Denied) {
-			refused++
-		} else if err != nil {
-			t.Error(err)
-		}
+	if _, err := r.engine.Create(r.ctx, &tagsync.Wish{Name: "web", Project: "p", User: "u", Flavor: server.DefaultFlavors()[3], Image: r.engine.Images()[0], Asked: by}); !fault.Is(err, fault.Denied) {
+		t.Errorf("a new one: %v", err)
 	}
-	if refused != 1 {
-		t.Errorf("%d of two were refused", refused)
+	close(gate)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if s := r.settled(one.ID); s.Status() != server.Resized {
+		t.Errorf("it is %s", s.Status())
+	}
+	if _, err := r.engine.Resize(other.ID, to, by, as); !fault.Is(err, fault.Denied) {
+		t.Errorf("the other one afterwards: %v", err)
+	}
+	_, err := r.engine.Change(one.ID, func(s *server.Server) (*server.Server, error) { return s.RevertResize(by) })
+	r.check(err)
+	r.settled(one.ID)
+	if _, err := r.engine.Resize(other.ID, to, by, as); err != nil {
+		t.Errorf("the other one, when there is room again: %v", err)
 	}
 }

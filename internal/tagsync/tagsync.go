@@ -24,6 +24,7 @@
 package tagsync
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"iter"
@@ -99,7 +100,6 @@ type Engine struct {
 	cfg Config
 
 	matching sync.Mutex // held while a server is matched to an instance
-	sizing   baton      // held while a server is given another size
 
 	mu      sync.Mutex
 	number  int64
@@ -112,7 +112,7 @@ type Engine struct {
 	// places are how many workers may run at once, by cluster: one that does not
 	// answer holds up none of the others' servers.
 	places map[string]chan struct{}
-	// making are servers, by id, that were handed to the store and perhaps are not shown yet: they count as those that there are.
+	// making are servers, by id, as they are when what was handed to the store is shown: new ones, and those that get another size. They count as such.
 	making map[string]*server.Server
 }
 
@@ -138,7 +138,7 @@ func placesOf(backends map[string]Backend) map[string]chan struct{} {
 // Open loads the servers and shows them. It takes requests and works on servers
 // from Run on.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
-	e := &Engine{cfg: cfg, workers: map[string]*worker{}, making: map[string]*server.Server{}, sizing: make(baton, 1), places: placesOf(cfg.Backends)}
+	e := &Engine{cfg: cfg, workers: map[string]*worker{}, making: map[string]*server.Server{}, places: placesOf(cfg.Backends)}
 	e.ctx, e.stop = context.WithCancel(context.Background())
 	newest, err := cfg.Store.Get(ctx, NumberKey)
 	if err != nil && !fault.Is(err, fault.NotFound) {
@@ -389,7 +389,9 @@ func (e *Engine) shown(servers []*server.Server) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, s := range servers {
-		delete(e.making, s.ID)
+		if s != nil {
+			delete(e.making, s.ID)
+		}
 	}
 }
 
@@ -402,12 +404,12 @@ func (e *Engine) beside(do func()) {
 	}
 }
 
-// of yields the servers of a project, those among them that are on their way. The caller holds mu.
+// of yields the servers of a project, as they are when what is on its way is shown. The caller holds mu.
 func (e *Engine) of(project string) iter.Seq[*server.Server] {
 	there := e.Servers()
 	return func(yield func(*server.Server) bool) {
 		for s := range there.Of(project) {
-			if !yield(s) {
+			if !yield(cmp.Or(e.making[s.ID], s)) {
 				return
 			}
 		}
@@ -495,25 +497,35 @@ func (e *Engine) Resize(id string, to server.Flavor, by servertag.Asked, first f
 		return nil, fault.New(fault.WrongState, "other sizes of servers need format %d of the store, which has %d", format.Sizes, now).At("resize").
 			WithHint("it is raised when all controllers know it: drover cluster format info")
 	}
-	e.sizing.Lock() // what one is given, the next one must see
-	defer e.sizing.Unlock()
+	var sized *server.Server
+	defer func() { e.shown([]*server.Server{sized}) }()
 	return e.Change(id, func(s *server.Server) (*server.Server, error) {
 		next, err := first(s)
 		if err == nil {
 			next, err = next.Resize(to, by)
 		}
-		if err == nil && e.cfg.Room != nil {
-			err = e.hasRoom(s, to)
+		if err == nil {
+			err = e.hasRoom(s, next, to)
 		}
-		return next, err
+		if err != nil {
+			return nil, err
+		}
+		sized = next
+		return next, nil
 	})
 }
 
-// hasRoom refuses a size for which the project of a server has no room.
-func (e *Engine) hasRoom(s *server.Server, to server.Flavor) error {
+// hasRoom refuses a size for which the project of a server has no room. From then on the server counts as it will be.
+func (e *Engine) hasRoom(s, next *server.Server, to server.Flavor) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.cfg.Room(s.Project).Grow(e.of(s.Project), s, to)
+	if e.cfg.Room != nil {
+		if err := e.cfg.Room(s.Project).Grow(e.of(s.Project), s, to); err != nil {
+			return err
+		}
+	}
+	e.making[s.ID] = next
+	return nil
 }
 
 // errNoServer is what is found of a server that is not there.
