@@ -54,7 +54,8 @@ func runPowercycle(ctx context.Context, program string) error {
 	defer cancel()
 	var said bytes.Buffer
 	cmd := exec.CommandContext(ctx, program)
-	cmd.Stdout, cmd.Stderr = &clipped{&said}, &clipped{&said}
+	out := &clipped{&said} // one for both, so that one writes at a time
+	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Env, cmd.Dir = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, "/"
 	cmd.WaitDelay = time.Second
 	if err := cmd.Run(); err != nil {
