@@ -89,10 +89,10 @@ func (n Names) rename(ctx context.Context, env *Env) (Plan, error) {
 // can say. What comes from an image of Drover's own is not told.
 func (e *Env) tellsName(ctx context.Context, a Node, inst *cluster.Instance) (bool, error) {
 	os, image, err := e.findOS(ctx, a, inst.OS, true)
-	if err := interrupted(err); err != nil {
-		return false, err
+	if err != nil {
+		return true, interrupted(err)
 	}
-	return err != nil || image == nil && slices.Contains(os.Scripts, "rename"), nil
+	return image == nil && slices.Contains(os.Scripts, "rename"), nil
 }
 
 // tellName has the operating system of an instance know its name. Where that fails the instance has the name all the same.
