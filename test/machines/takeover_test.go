@@ -81,6 +81,11 @@ func TestTakeOver(t *testing.T) {
 	root := t.TempDir()
 	g := &group{site: &site{TB: t, bin: testkit.Build(t), data: filepath.Join(root, "0"), nodes: filepath.Join(root, "nodes")}, store: pg.URL("machines")}
 	t.Cleanup(g.endGuests)
+	t.Cleanup(func() { // those on the nodes that each controller has itself: what was to be removed there stays when it is killed
+		for _, pid := range g.holders(filepath.Join(g.root(), "*", "nodes", "*", "kvm", "*", "held")) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
 	g.beginController(0)
 	g.beginController(1)
 	if err := os.MkdirAll(g.dir("nodes/far"), 0o700); err != nil {
