@@ -197,7 +197,7 @@ func TestStepsThatAreShownAreCarriedOut(t *testing.T) {
 		return ids
 	}
 	rapid.Check(t, check)
-	for range 5 { // what needs much to come together is drawn now and then
+	for range 15 { // what needs much to come together is drawn now and then
 		if testing.Short() || t.Failed() || len(missing()) == 0 {
 			return
 		}

@@ -155,7 +155,7 @@ def check_openstack_power(c):
     c.openstack("server", "reboot", "--wait", "web1")
     c.openstack("server", "reboot", "--hard", "--wait", "web1")
     status("ACTIVE")
-    c.openstack("flavor", "create", "larger", "--ram", "256", "--vcpus", "2", "--disk", "0")
+    c.openstack("flavor", "create", "larger", "--id", "z", "--ram", "256", "--vcpus", "2", "--disk", "0")
     for settle in "revert", "confirm":
         c.openstack("server", "resize", "--flavor", "larger", "--wait", "web1")
         status("VERIFY_RESIZE")
