@@ -123,6 +123,22 @@ func TestARefusedResize(t *testing.T) {
 	}
 }
 
+// TestAResizeThatADeletionEnds: what is kept of a server that went amid a resize has the resize, and no act that users do not know.
+func TestAResizeThatADeletionEnds(t *testing.T) {
+	s, err := standing(small, false).Resize(large, alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = begin(t, end(s, true, ""), server.Delete, bob)
+	var done []string
+	for _, a := range s.Past(server.Sight{Sight: servertag.Sight{Now: 200}}).Done {
+		done = append(done, string(a.Do))
+	}
+	if got := strings.Join(done, " "); got != "resize delete" {
+		t.Errorf("what was done is %s", got)
+	}
+}
+
 // TestSizesThatAreRefused: what nobody can get, or not now.
 func TestSizesThatAreRefused(t *testing.T) {
 	none := server.Flavor{ID: "d", RAM: 128, VCPUs: 1}
