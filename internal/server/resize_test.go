@@ -132,7 +132,9 @@ func TestAResizeThatADeletionEnds(t *testing.T) {
 	s = begin(t, end(s, true, ""), server.Delete, bob)
 	var done []string
 	for _, a := range s.Past(server.Sight{Sight: servertag.Sight{Now: 200}}).Done {
-		done = append(done, string(a.Do))
+		if done = append(done, string(a.Do)); a.Flavor != nil {
+			t.Errorf("of what was done a size is kept: %+v", a)
+		}
 	}
 	if got := strings.Join(done, " "); got != "resize delete" {
 		t.Errorf("what was done is %s", got)
