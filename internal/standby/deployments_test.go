@@ -96,6 +96,8 @@ func TestFollowersTellOfDeployments(t *testing.T) {
 	r, rule := deployedTo(t)
 	deployments := r.leads.Rollout
 	f := r.follow()
+	watch, _ := f.Picture().Follow()
+	defer watch.Close()
 	var id int64
 	for _, step := range []struct {
 		name string
@@ -148,5 +150,13 @@ func TestFollowersTellOfDeployments(t *testing.T) {
 		r.check(step.do())
 		r.agree(f, step.name)
 		r.agree(r.follow(), step.name+", read anew")
+	}
+	_, changes, _ := watch.Next()
+	var removed []*course.Deployment
+	for _, c := range changes {
+		removed = append(removed, c.DeploymentsRemoved...)
+	}
+	if len(removed) != 1 || removed[0].ID != id || removed[0].Steps != 4 { // who watches its tasks is told of each
+		t.Errorf("what was removed is told as %+v", removed)
 	}
 }
