@@ -325,48 +325,59 @@ func (p *pruner) foresee() (out outcome, err error) {
 
 // remove has it done, a request after the other.
 func (p *pruner) remove() (out outcome, err error) {
-	for more := p.jobs; more; {
-		var a answered
-		if out.pruning == nil {
-			out.pruning = &pruning{}
-		}
-		if err := p.sh.Ask(p.cmd.Context(), "PruneArchive", &a, p.before, p.keep, pruneSeconds, p.sh.UserTrail()); err != nil {
-			return out, interrupted(out.Jobs, "job", err)
-		}
-		out.add(&a)
-		if more = a.More; more && p.sh.Person {
-			p.sh.Notef("%s removed so far\n", shell.Counted(out.Jobs, "job"))
+	if p.jobs {
+		out.pruning = &pruning{}
+		if err := p.portions("job", func() (went int, more bool, err error) {
+			var a answered
+			err = p.sh.Ask(p.cmd.Context(), "PruneArchive", &a, p.before, p.keep, pruneSeconds, p.sh.UserTrail())
+			out.add(&a)
+			return a.Jobs, a.More, err
+		}); err != nil {
+			return out, err
 		}
 	}
-	for more := p.events != nil; more; {
-		var a eventPruning
-		if out.Events == nil {
-			out.Events = &eventPruning{}
-		}
-		if err := p.sh.Ask(p.cmd.Context(), "PruneEvents", &a, *p.events, pruneSeconds, p.sh.UserTrail()); err != nil {
-			return out, interrupted(out.Events.Events, "event", err)
-		}
-		out.Events.add(&a)
-		if more = a.More; more && p.sh.Person {
-			p.sh.Notef("%s removed so far\n", shell.Counted(out.Events.Events, "event"))
+	if p.events != nil {
+		out.Events = &eventPruning{}
+		if err := p.portions("event", func() (went int, more bool, err error) {
+			var a eventPruning
+			err = p.sh.Ask(p.cmd.Context(), "PruneEvents", &a, *p.events, pruneSeconds, p.sh.UserTrail())
+			out.Events.add(&a)
+			return a.Events, a.More, err
+		}); err != nil {
+			return out, err
 		}
 	}
-	for more := p.deployments != nil; more; {
-		a := deploymentPruning{}
-		if out.Deployments == nil {
-			out.Deployments = &deploymentPruning{}
-		}
-		went := len(out.Deployments.Deployments)
-		if err := p.sh.Ask(p.cmd.Context(), "PruneDeployments", &a, *p.deployments, pruneSeconds, p.sh.UserTrail()); err != nil {
-			return out, interrupted(went, "deployment", err)
-		}
-		out.Deployments.Deployments = append(out.Deployments.Deployments, a.Deployments...)
-		out.Deployments.Spared = a.Spared
-		if more = a.More; more && p.sh.Person {
-			p.sh.Notef("%s removed so far\n", shell.Counted(len(out.Deployments.Deployments), "deployment"))
-		}
+	if p.deployments != nil {
+		out.Deployments = &deploymentPruning{}
+		return out, p.portions("deployment", func() (went int, more bool, err error) {
+			var a deploymentPruning
+			err = p.sh.Ask(p.cmd.Context(), "PruneDeployments", &a, *p.deployments, pruneSeconds, p.sh.UserTrail())
+			out.Deployments.add(&a)
+			return len(a.Deployments), a.More, err
+		})
 	}
 	return out, nil
+}
+
+// portions asks until nothing is left, and tells a person how far it is. An error says what went before.
+func (p *pruner) portions(thing string, ask func() (went int, more bool, err error)) error {
+	for all, again := 0, true; again; {
+		went, more, err := ask()
+		if err != nil {
+			return interrupted(all, thing, err)
+		}
+		all += went
+		if again = more; again && p.sh.Person {
+			p.sh.Notef("%s removed so far\n", shell.Counted(all, thing))
+		}
+	}
+	return nil
+}
+
+// add adds what another request removed.
+func (p *deploymentPruning) add(a *deploymentPruning) {
+	p.Deployments = append(p.Deployments, a.Deployments...)
+	p.Spared = a.Spared
 }
 
 // add adds what another request removed.

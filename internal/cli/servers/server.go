@@ -246,17 +246,28 @@ var betweenLooks = backoff.Pauses{First: 50 * time.Millisecond, Longest: 2 * tim
 // AwaitServer waits until a server has a status, and nothing is being done to
 // it. A server that goes into error ends the wait.
 func AwaitServer(ctx context.Context, cloud *openstack.Client, id, status string) (openstack.Server, error) {
+	return lookUntil(ctx, cloud, id, func(s *openstack.Server) (bool, error) {
+		switch {
+		case s.Status == status && s.Task == nil:
+			return true, nil
+		case s.Status == "ERROR" && s.Fault != nil:
+			return false, fault.New(fault.Failed, "the server %s is in error: %s", s.Name, s.Fault.Message)
+		case s.Task == nil && s.Status != "BUILD":
+			return false, fault.New(fault.Failed, "the server %s is %s, and nothing is being done to it", s.Name, s.Status)
+		}
+		return false, nil
+	})
+}
+
+// lookUntil looks at a server until it is as is waited for, or never will be.
+func lookUntil(ctx context.Context, cloud *openstack.Client, id string, over func(*openstack.Server) (bool, error)) (openstack.Server, error) {
 	for looked := 1; ; looked++ {
 		s, err := cloud.Server(ctx, id)
-		switch {
-		case err != nil:
+		if err != nil {
 			return s, err
-		case s.Status == status && s.Task == nil:
-			return s, nil
-		case s.Status == "ERROR" && s.Fault != nil:
-			return s, fault.New(fault.Failed, "the server %s is in error: %s", s.Name, s.Fault.Message)
-		case s.Task == nil && s.Status != "BUILD":
-			return s, fault.New(fault.Failed, "the server %s is %s, and nothing is being done to it", s.Name, s.Status)
+		}
+		if is, err := over(&s); is || err != nil {
+			return s, err
 		}
 		if err := PauseFor(ctx, betweenLooks.After(looked)); err != nil {
 			return s, err
@@ -395,20 +406,16 @@ func settleResize(sh *shell.Shell, verb, short, action string) *cobra.Command {
 
 // awaitSize waits until a server has one size, and nothing is being done to it: it runs or does not, as before.
 func awaitSize(ctx context.Context, cloud *openstack.Client, id string) error {
-	for looked := 1; ; looked++ {
-		s, err := cloud.Server(ctx, id)
+	_, err := lookUntil(ctx, cloud, id, func(s *openstack.Server) (bool, error) {
 		switch {
-		case err != nil:
-			return err
-		case s.Task == nil && slices.Contains([]string{"ACTIVE", "SHUTOFF"}, s.Status):
-			return nil
-		case s.Task == nil:
-			return fault.New(fault.Failed, "the server %s is %s, and nothing is being done to it", s.Name, s.Status).WithHint("why: openstack server event list %s", s.ID)
+		case s.Task != nil:
+			return false, nil
+		case slices.Contains([]string{"ACTIVE", "SHUTOFF"}, s.Status):
+			return true, nil
 		}
-		if err := PauseFor(ctx, betweenLooks.After(looked)); err != nil {
-			return err
-		}
-	}
+		return false, fault.New(fault.Failed, "the server %s is %s, and nothing is being done to it", s.Name, s.Status).WithHint("why: openstack server event list %s", s.ID)
+	})
+	return err
 }
 
 func serverDelete(sh *shell.Shell) *cobra.Command {
@@ -428,18 +435,14 @@ func serverDelete(sh *shell.Shell) *cobra.Command {
 
 // AwaitGone waits until there is no such server any more.
 func AwaitGone(ctx context.Context, cloud *openstack.Client, id string) error {
-	for looked := 1; ; looked++ {
-		s, err := cloud.Server(ctx, id)
-		switch {
-		case fault.Is(err, fault.NotFound):
-			return nil
-		case err != nil:
-			return err
-		case s.Task == nil && slices.Contains([]string{"ACTIVE", "SHUTOFF", "ERROR"}, s.Status):
-			return fault.New(fault.Failed, "the server %s is still there, and %s", s.Name, s.Status)
+	_, err := lookUntil(ctx, cloud, id, func(s *openstack.Server) (bool, error) {
+		if s.Task == nil && slices.Contains([]string{"ACTIVE", "SHUTOFF", "ERROR"}, s.Status) {
+			return false, fault.New(fault.Failed, "the server %s is still there, and %s", s.Name, s.Status)
 		}
-		if err := PauseFor(ctx, betweenLooks.After(looked)); err != nil {
-			return err
-		}
+		return false, nil
+	})
+	if fault.Is(err, fault.NotFound) {
+		return nil
 	}
+	return err
 }
