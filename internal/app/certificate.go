@@ -21,8 +21,9 @@ func openCertificate(o Options) (*rapi.CertificateFile, error) {
 // another that has ended or will soon.
 const certificateEvery = 24 * time.Hour
 
-// watch has a certificate told of from now on, and accounts.
+// watch has a certificate told of from now on, accounts, and what else is on this machine.
 func (m *member) watch(s *surfaces) {
+	m.ganeti.Store(s.ganeti)
 	m.cert.Store(s.cert)
 	m.users.Store(s.users)
 	m.tellCertificate()

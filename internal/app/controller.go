@@ -210,7 +210,7 @@ func (c *controller) openEngines(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	c.querier.Deployments = c.rollout.Reader
-	executors := exec.All(c.querier.Source, hostNames(newAllocators(o.Allocators), newOutOfBand(o.OutOfBand)))
+	executors := exec.All(c.querier.Source, hostNames(newAllocators(o.Allocators), newOutOfBand(o.OutOfBand), onMachine{c.member}))
 	maps.Copy(executors, c.rollout.Executors())
 	executors["OP_NODE_TOKEN"] = exec.NodeToken(c.joinAccess)
 	c.queue, err = queue.Open(ctx, queue.Config{

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,7 +32,12 @@ type ganetiDir struct {
 	log  *slog.Logger
 	// again is how long after files could not be written it is tried again.
 	again time.Duration
-	// written are the files as they are.
+	// luxi is the path of the socket, and key that of confd as it is in its file.
+	luxi string
+	key  atomic.Pointer[[]byte]
+	// made is what the files were made of, and written are the files as they were written then.
+	mu      sync.Mutex
+	made    *cluster.Snapshot
 	written map[string]string
 	// shown is what confd answers from, as it is at that moment: the files come behind it, for it takes time to write them.
 	shown  atomic.Pointer[picture.Picture]
@@ -82,8 +88,8 @@ func openGanetiDir(ctx context.Context, o Options, ready *Ready) (*ganetiDir, er
 	if err := checkGanetiDir(o); err != nil {
 		return nil, err
 	}
-	g := &ganetiDir{root: o.GanetiDir, log: o.Log, again: ganetiAgain, written: map[string]string{}, here: ssconf.Here{Release: ofProgram().SoftwareVersion}}
-	key, err := g.prepare(ready.LUXI)
+	g := &ganetiDir{root: o.GanetiDir, log: o.Log, again: ganetiAgain, luxi: ready.LUXI, written: map[string]string{}, here: ssconf.Here{Release: ofProgram().SoftwareVersion}}
+	err := g.prepare()
 	if err != nil {
 		return nil, fault.New(fault.Environment, "ganeti-dir: %w", err).At("ganeti-dir")
 	}
@@ -97,7 +103,7 @@ func openGanetiDir(ctx context.Context, o Options, ready *Ready) (*ganetiDir, er
 	if at, err := netip.ParseAddrPort(ready.Confd); err == nil && !at.Addr().IsUnspecified() {
 		g.here.Confd = at.Addr().Unmap()
 	}
-	g.server = &confd.Server{Key: key, Inventory: g.inventory, ConfigVersion: ofProgram().ConfigVersion, Now: time.Now, Log: o.Log}
+	g.server = &confd.Server{Key: func() []byte { return *g.key.Load() }, Inventory: g.inventory, ConfigVersion: ofProgram().ConfigVersion, Now: time.Now, Log: o.Log}
 	return g, nil
 }
 
@@ -109,31 +115,43 @@ func listenConfd(ctx context.Context, o Options) (net.PacketConn, error) {
 	return conn, nil
 }
 
-// prepare makes what there is beside the files, and returns the key of confd.
-func (g *ganetiDir) prepare(luxi string) ([]byte, error) {
+// prepare makes what there is beside the files, and reads the key of confd, which may be another by now.
+func (g *ganetiDir) prepare() error {
 	const open, private = 0o755, 0o700
 	for dir, mode := range map[string]fs.FileMode{ganetiData: open, ganetiSockets: open, ganetiLogs: private, ganetiLocks: open} {
 		if err := os.MkdirAll(filepath.Join(g.root, dir), mode); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	for _, socket := range []string{ganetiSocket, wconfdSocket} {
-		if err := link(filepath.Join(g.root, socket), luxi); err != nil {
-			return nil, err
+		if err := link(filepath.Join(g.root, socket), g.luxi); err != nil {
+			return err
 		}
 	}
 	path := filepath.Join(g.root, ganetiKey)
 	key, err := os.ReadFile(path)
-	if !errors.Is(err, fs.ErrNotExist) {
-		if err == nil && len(key) == 0 {
-			err = fault.New(fault.Environment, "%s is empty: anybody could sign questions with it", path)
-		}
-		return key, err
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return g.renewKey()
+	case err == nil && len(key) == 0:
+		err = fault.New(fault.Environment, "%s is empty: anybody could sign questions with it", path)
 	}
+	if err == nil {
+		g.key.Store(&key)
+	}
+	return err
+}
+
+// renewKey makes a key of confd, which alone counts from then on.
+func (g *ganetiDir) renewKey() error {
 	random := make([]byte, 20) // as there
 	_, _ = rand.Read(random)   // it never fails
-	key = []byte(hex.EncodeToString(random) + "\n")
-	return key, wholefile.Write(path, key)
+	key := []byte(hex.EncodeToString(random) + "\n")
+	if err := wholefile.Write(filepath.Join(g.root, ganetiKey), key); err != nil {
+		return err
+	}
+	g.key.Store(&key)
+	return nil
 }
 
 // link has the socket of LUXI be where programs of Ganeti look for it. What is there and is no link stays: it is another program's, or that socket itself.
@@ -169,11 +187,10 @@ func (g *ganetiDir) keep(ctx context.Context, shown *picture.Picture) error {
 		return nil
 	}
 	g.shown.Store(shown)
-	var made *cluster.Snapshot
 	failing := false
 	for ctx.Err() == nil {
 		changed := shown.Changed()
-		err := g.make(shown.Load().Inventory, &made)
+		err := g.make(shown.Load().Inventory)
 		if err != nil && !failing {
 			g.log.WarnContext(ctx, "a file for programs of Ganeti cannot be written; it is tried again and again", "error", err)
 		}
@@ -206,16 +223,42 @@ func (g *ganetiDir) inventory() *cluster.Snapshot {
 	return p.Load().Inventory
 }
 
-// make has the files tell of an inventory, if that is another than they were made of.
-func (g *ganetiDir) make(inv *cluster.Snapshot, made **cluster.Snapshot) error {
-	if inv.Cluster() == nil || inv == *made {
+// make has the files tell of an inventory, if that is another than they were made of. When the cluster itself was changed, or somebody has had the
+// configuration sent again (which counts as that), all are written.
+func (g *ganetiDir) make(inv *cluster.Snapshot) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.makeOf(inv)
+}
+
+// makeOf is make for who holds mu.
+func (g *ganetiDir) makeOf(inv *cluster.Snapshot) error {
+	if inv == nil || inv.Cluster() == nil || inv == g.made {
 		return nil
+	}
+	if g.made != nil && inv.Cluster() != g.made.Cluster() {
+		clear(g.written)
 	}
 	err := g.write(ssconf.Files(inv, g.here))
 	if err == nil {
-		*made = inv
+		g.made = inv
 	}
 	return err
+}
+
+// rewrite writes all there is in the directory anew, whatever became of it: what is shown, and the links. A key that somebody has put there counts from then on.
+func (g *ganetiDir) rewrite() error {
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.prepare(); err != nil {
+		return err
+	}
+	clear(g.written)
+	g.made = nil
+	return g.makeOf(g.inventory())
 }
 
 // write writes the files that differ.

@@ -79,8 +79,8 @@ func TestGanetiDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.close()
-	if string(g.server.Key) != string(key) || g.here.Confd.String() != "127.0.0.1" {
-		t.Errorf("confd answers with %q at %v", g.server.Key, g.here.Confd)
+	if string(g.server.Key()) != string(key) || g.here.Confd.String() != "127.0.0.1" {
+		t.Errorf("confd answers with %q at %v", g.server.Key(), g.here.Confd)
 	}
 	o.Confd = g.confd.LocalAddr().String()
 	if _, err := openGanetiDir(t.Context(), o, &Ready{}); !fault.Is(err, fault.Environment) || !strings.Contains(err.Error(), "confd") {
@@ -139,5 +139,75 @@ func TestGanetiFilesAreKept(t *testing.T) {
 	await("three\n")
 	if info, err := os.Stat(file); err != nil || info.Mode() != fs.FileMode(0o444) {
 		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
+// What became of the files is made good when the configuration is sent again, on the machine of who leads by the job itself, elsewhere by the change of the
+// cluster that comes with it; a key that somebody has put there counts then.
+func TestGanetiFilesAreWrittenAgain(t *testing.T) {
+	dir := t.TempDir()
+	o := ganetiOptions(dir)
+	o.Confd = "127.0.0.1:0"
+	g, err := openGanetiDir(t.Context(), o, &Ready{LUXI: "/run/luxi.sock"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.close()
+	if err := g.rewrite(); err != nil {
+		t.Errorf("before anything is known: %v", err)
+	}
+	c := cluster.New(cluster.Init{Name: "one", UUID: "c", Hypervisors: []string{"fake"}})
+	inv := cluster.Empty().With(cluster.Put(c))
+	p := picture.New()
+	p.Committed(&state.Change{Inventory: inv})
+	p.Publish()
+	g.shown.Store(p)
+	if err := g.make(inv); err != nil {
+		t.Fatal(err)
+	}
+	file := func(name string) string { return filepath.Join(dir, ganetiData, name) }
+	spoil := func() {
+		t.Helper()
+		err := errors.Join(os.Remove(file("ssconf_cluster_name")), os.Remove(file("ssconf_node_list")), os.WriteFile(file("ssconf_node_list"), []byte("other\n"), 0o600),
+			os.Remove(filepath.Join(dir, ganetiSocket)), os.WriteFile(file("hmac.key"), []byte("mine\n"), 0o600))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	good := func(what string) {
+		t.Helper()
+		name, err := os.ReadFile(file("ssconf_cluster_name"))
+		nodes, other := os.ReadFile(file("ssconf_node_list"))
+		if string(name) != "one\n" || string(nodes) != "" || errors.Join(err, other) != nil {
+			t.Errorf("%s the files are %q and %q, %v", what, name, nodes, errors.Join(err, other))
+		}
+	}
+	spoil()
+	if err := g.make(inv.With(cluster.Put(cluster.NewGroup("g", "default", 1)))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(file("ssconf_cluster_name")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("any change writes all files: %v", err)
+	}
+	if err := g.rewrite(); err != nil {
+		t.Error(err)
+	}
+	good("behind the job")
+	if to, err := os.Readlink(filepath.Join(dir, ganetiSocket)); to != "/run/luxi.sock" || err != nil {
+		t.Errorf("the socket leads to %q, %v", to, err)
+	}
+	if string(g.server.Key()) != "mine\n" {
+		t.Errorf("confd answers with %q", g.server.Key())
+	}
+	spoil()
+	if err := g.make(inv.With(cluster.Put(c.Clone()))); err != nil {
+		t.Error(err)
+	}
+	good("behind the change")
+	if err := errors.Join(os.RemoveAll(file("ssconf_cluster_name")), os.MkdirAll(file("ssconf_cluster_name/inside"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.rewrite(); err == nil {
+		t.Error("what cannot be written is not told")
 	}
 }

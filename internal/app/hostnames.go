@@ -20,10 +20,10 @@ const nodedPort = 1811
 const knockTime = 10 * time.Second
 
 // hostNames asks the resolver of this machine, and the programs on it that choose nodes, or ask their management controllers.
-func hostNames(allocators exec.Allocators, power exec.Programs) exec.Names {
+func hostNames(allocators exec.Allocators, power exec.Programs, machine exec.Machine) exec.Names {
 	var dialer net.Dialer
 	return exec.Names{
-		Allocators: allocators, OutOfBand: power,
+		Allocators: allocators, OutOfBand: power, Machine: machine,
 		Resolve: func(ctx context.Context, name string) (full, address string, err error) {
 			addresses, err := net.DefaultResolver.LookupHost(ctx, name)
 			if err != nil {

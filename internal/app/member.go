@@ -50,6 +50,8 @@ type member struct {
 	// cert and users are those of RAPI, nil before they were read.
 	cert  atomic.Pointer[rapi.CertificateFile]
 	users atomic.Pointer[rapi.UsersFile]
+	// ganeti is the directory for programs of Ganeti, nil where there is none.
+	ganeti atomic.Pointer[ganetiDir]
 	// agents are those of nodes that are elsewhere.
 	agents *agents
 	// backups are those of this machine.

@@ -41,6 +41,7 @@ func namingExecutors(names Names) Catalogue {
 		"OP_INSTANCE_MULTI_ALLOC":   {Locks: batchLocks, Prepare: names.multiAlloc, Why: submitsOnce},
 		"OP_OOB_COMMAND":            {Locks: outOfBandLocks, Prepare: outOfBand, Programs: names.OutOfBand, Why: "a second run would reset nodes again"},
 		"OP_CLUSTER_VERIFY_GROUP":   {Prepare: clusterVerifyGroup, Programs: names.OutOfBand, Resumable: true, Why: asksOnly},
+		"OP_CLUSTER_REDIST_CONF":    {Prepare: redistribute, Machine: names.Machine, Resumable: true, Why: setsAState},
 		"OP_GROUP_EVACUATE":         {Locks: groupEvacuationLocks, Prepare: names.evacuateGroup, Why: submitsOnce},
 
 		"OP_INSTANCE_RECREATE_DISKS": {Locks: recreateLocks, Asks: true, Prepare: names.recreateDisks, Why: "a second run would find the disks that the first one made"},
@@ -66,7 +67,6 @@ var instanceExecutors = Catalogue{
 
 var clusterExecutors = Catalogue{
 	"OP_CLUSTER_RENAME":        {Locks: exclusiveCluster, Prepare: clusterRename, Why: "a second run would refuse the name, which is then the present one"},
-	"OP_CLUSTER_REDIST_CONF":   {Prepare: redistribute, Resumable: true, Why: asksOnly},
 	"OP_CLUSTER_VERIFY":        {Prepare: clusterVerify, Why: submitsOnce},
 	"OP_CLUSTER_VERIFY_CONFIG": {Prepare: clusterVerifyConfig, Resumable: true, Why: asksOnly},
 	"OP_CLUSTER_VERIFY_DISKS":  {Prepare: clusterVerifyDisks, Why: submitsOnce},

@@ -23,7 +23,3 @@ func clusterRename(_ context.Context, env *Env) (Plan, error) {
 		return []cluster.Change{cluster.Put(c)}, nil
 	})
 }
-
-// redistribute prepares OP_CLUSTER_REDIST_CONF. Every controller reads the one
-// store, so nothing is left to distribute; clients may ask all the same.
-func redistribute(context.Context, *Env) (Plan, error) { return answer(nil), nil }

@@ -194,9 +194,8 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-func TestClusterRenameAndRedistribute(t *testing.T) {
+func TestClusterRename(t *testing.T) {
 	r := newRig(t)
-	r.must("null", "OP_CLUSTER_REDIST_CONF", nil)
 	r.must(`"new.example"`, "OP_CLUSTER_RENAME", params{"name": "New.example"})
 	r.refuses("OpPrereqError", "Neither the name nor the IP address of the cluster has changed", "OP_CLUSTER_RENAME", params{"name": "new.example"})
 }

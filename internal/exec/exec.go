@@ -56,6 +56,8 @@ type Executor struct {
 	Prepare func(ctx context.Context, env *Env) (Plan, error)
 	// Programs are those that it runs on the machine of the controller; nil for none.
 	Programs Programs
+	// Machine is that of the controller, if it does something there; nil if not.
+	Machine Machine
 	// Resumable opcodes may be run again from the beginning after the
 	// controller died while they ran. It counts for those of which nothing was kept: programs of before began them.
 	Resumable bool
@@ -155,8 +157,9 @@ type Env struct {
 	change func(*cluster.Snapshot) (changes []cluster.Change, result any, err error)
 	do     func(ctx context.Context) (any, error)
 	heed   func(failed []hooks.Refusal) any
-	// programs are the executor's, and soFar is the result that the steps have left before the one that is carried out.
+	// programs and machine are the executor's, and soFar is the result that the steps have left before the one that is carried out.
 	programs Programs
+	machine  Machine
 	soFar    json.RawMessage
 
 	mu      sync.Mutex
@@ -303,7 +306,7 @@ func (c Catalogue) Check(ctx context.Context, env *Env) (json.RawMessage, []job.
 	if !known {
 		return nil, nil, opcode.Unsupported(env.Op.ID)
 	}
-	env.programs = x.Programs
+	env.programs, env.machine = x.Programs, x.Machine
 	defer env.end()
 	plan, err := x.Prepare(ctx, env)
 	if err != nil {
@@ -325,7 +328,7 @@ func (c Catalogue) run(ctx context.Context, env *Env) (json.RawMessage, error) {
 	if !known {
 		return nil, opcode.Unsupported(env.Op.ID)
 	}
-	env.programs = x.Programs
+	env.programs, env.machine = x.Programs, x.Machine
 	defer env.end()
 	if env.Kept != nil {
 		if err := env.replanned(ctx, &x); err != nil {

@@ -22,6 +22,8 @@ type Names struct {
 	Allocators Allocators
 	// OutOfBand are the programs that ask management controllers of nodes; nil for none.
 	OutOfBand Programs
+	// Machine is that of the controller; nil where nothing is to be done there.
+	Machine Machine
 
 	places *places
 }

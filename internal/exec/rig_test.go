@@ -55,8 +55,9 @@ type rig struct {
 	// wrap stands between opcodes and a node.
 	wrap func(Node) Node
 	// down are the nodes that do not answer.
-	down map[string]bool
-	oob  controllers
+	down    map[string]bool
+	oob     controllers
+	machine machine
 }
 
 // life is that of the rig's store.
@@ -90,7 +91,7 @@ func newRigOn(t testing.TB, url string, nodes ...string) *rig {
 	}
 	r.fleet = agent.NewFleet(r.openAgent)
 	r.oob.called = r.called
-	r.all = All(r.source, Names{Resolve: resolve, Answers: answers, OutOfBand: &r.oob})
+	r.all = All(r.source, Names{Resolve: resolve, Answers: answers, OutOfBand: &r.oob, Machine: &r.machine})
 	t.Cleanup(func() {
 		r.keeper.Close()
 		if err := errors.Join(r.fleet.Close(), s.Close()); err != nil {

@@ -46,7 +46,7 @@ func inventory() *cluster.Snapshot {
 }
 
 func server(inv *cluster.Snapshot) *Server {
-	return &Server{Key: key, Inventory: func() *cluster.Snapshot { return inv }, ConfigVersion: 3000000, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)}
+	return &Server{Key: func() []byte { return key }, Inventory: func() *cluster.Snapshot { return inv }, ConfigVersion: 3000000, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)}
 }
 
 // ask is a datagram with a question as JSON, signed with a key at a time.

@@ -13,8 +13,8 @@ import (
 
 // Server answers questions.
 type Server struct {
-	// Key is what questions and answers are signed with.
-	Key []byte
+	// Key is what questions and answers are signed with, at that moment.
+	Key func() []byte
 	// Inventory is what is asked about; nil while it is not known.
 	Inventory func() *cluster.Snapshot
 	// ConfigVersion is that of the reference's configuration.
@@ -60,7 +60,8 @@ func (s *Server) Reply(datagram []byte) ([]byte, error) {
 	if len(datagram) > MaxQuestion {
 		return nil, errors.New("it is too long")
 	}
-	q, err := read(datagram, s.Key, s.Now())
+	key := s.Key()
+	q, err := read(datagram, key, s.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -68,9 +69,9 @@ func (s *Server) Reply(datagram []byte) ([]byte, error) {
 	if a == nil {
 		return nil, errors.New("it is of no type that there is")
 	}
-	text, err := write(*a, s.Key, q.Salt)
+	text, err := write(*a, key, q.Salt)
 	if err == nil && len(text) > maxAnswer {
-		text, err = write(answer{Protocol: version, Status: statusError, Answer: "the answer does not fit into a datagram"}, s.Key, q.Salt)
+		text, err = write(answer{Protocol: version, Status: statusError, Answer: "the answer does not fit into a datagram"}, key, q.Salt)
 	}
 	return text, err
 }

@@ -1,0 +1,47 @@
+package exec
+
+import (
+	"context"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/work"
+)
+
+// Machine is the machine of the controller that leads, as far as opcodes do something there.
+type Machine interface {
+	// WriteFiles writes the files anew that programs of Ganeti read there, whether or not they differ. It returns when they are there; nothing is done where
+	// none are kept.
+	WriteFiles() error
+}
+
+// The verbs of what is done on the machine of the controller.
+const (
+	touchCluster = "touch-cluster" // count a change of the cluster that changes nothing, so that every controller writes its files anew
+	writeFiles   = "write-files"   // write those of this controller
+)
+
+var machineVerbs = map[string]verb{
+	touchCluster: changing(func(env *Env, snap *cluster.Snapshot, _ *work.Step, _ struct{}) ([]cluster.Change, any, error) {
+		c := snap.Cluster().Clone()
+		c.Touch(env.nanos())
+		return []cluster.Change{cluster.Put(c)}, nil, nil
+	}),
+	writeFiles: {act: func(_ context.Context, env *Env, _ agent.Order, _ *work.Step) (any, error) {
+		if env.machine == nil {
+			return nil, nil //nolint:nilnil // there is nothing to write, and nothing to tell
+		}
+		if err := env.machine.WriteFiles(); err != nil {
+			return nil, failed(err, "The files for programs of Ganeti cannot be written")
+		}
+		return nil, nil //nolint:nilnil // that they are there is all
+	}},
+}
+
+// redistribute prepares OP_CLUSTER_REDIST_CONF. Controllers read the one store, and agents ask; what is sent again are the files that programs of Ganeti read.
+func redistribute(_ context.Context, env *Env) (Plan, error) {
+	return again(
+		inInventory(touchCluster, env.snapshot().Cluster().UUID, "have the other controllers write their files anew", nil),
+		work.Step{Verb: writeFiles, Text: "write the files for programs of Ganeti anew"},
+	), nil
+}
