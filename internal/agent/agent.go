@@ -62,6 +62,8 @@ type Config struct {
 	CommandTime time.Duration
 	// PowercycleDelay is how long after the answer the machine is switched off and on; 0 is a few seconds, so that it arrives.
 	PowercycleDelay time.Duration
+	// Renew has the agent's own certificate made anew, with another key, and returns its number; nil for an agent that has none.
+	Renew func(ctx context.Context) (serial string, err error)
 	// Host is where scripts and commands run; nil is the operating system.
 	Host effect.Host
 	// Lead is how long the controller in whose process the agent lives may be sure that it leads; nil is for ever.

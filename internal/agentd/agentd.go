@@ -107,7 +107,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	a, err := agent.New(agent.Config{Node: id.node(), Dir: o.Data, Driver: driver, Tasks: o.Tasks, Commands: o.Driver.Commands, Log: o.Log})
+	a, err := agent.New(agent.Config{Node: id.node(), Dir: o.Data, Driver: driver, Tasks: o.Tasks, Commands: o.Driver.Commands, Renew: id.renewAll, Log: o.Log})
 	if err != nil {
 		return errors.Join(err, driver.Close())
 	}

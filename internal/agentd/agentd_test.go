@@ -3,6 +3,7 @@ package agentd
 import (
 	"bufio"
 	"context"
+	"crypto/x509"
 	"io"
 	"log/slog"
 	"net"
@@ -324,6 +325,39 @@ func TestRenewals(t *testing.T) {
 			c.linked("node1")
 			c.must(stop())
 		})
+	}
+}
+
+// TestAnAgentRenewsWhatItIsKnownBy has an agent make another key, with a certificate: it comes with that, and what it had counts no more when that was confirmed.
+func TestAnAgentRenewsWhatItIsKnownBy(t *testing.T) {
+	c, dir := newController(t), t.TempDir()
+	c.must(Join(t.Context(), c.options(dir), c.token("node1")))
+	before, err := openIdentity(c.options(dir))
+	c.must(err)
+	c.run(c.options(dir))
+	node := agentwire.NewClient("node1", c.hub.Conn("node1"), 0)
+	serial, err := node.RenewCertificate(t.Context(), agent.Order{Epoch: authoritytest.Epoch, Life: "l", Job: 1})
+	c.must(err)
+	after, err := openIdentity(c.options(dir))
+	c.must(err)
+	if serial != joining.SerialOf(after.pair.Leaf) || serial == joining.SerialOf(before.pair.Leaf) || string(after.id.Key) == string(before.id.Key) {
+		t.Errorf("the number is %s, that of its file %s, and the key is another: %v", serial, joining.SerialOf(after.pair.Leaf), string(after.id.Key) != string(before.id.Key))
+	}
+	c.must(c.Admit("node1", before.pair.Leaf)) // the answer may have been lost
+	next := c.Named("node1").Clone()
+	if next.Agent = joining.Confirmed(next, serial); next.Agent == nil {
+		t.Fatal("nothing is confirmed")
+	}
+	c.Put("node1", next)
+	if err := c.Admit("node1", before.pair.Leaf); !fault.Is(err, fault.Denied) {
+		t.Errorf("the certificate of before: %v", err)
+	}
+	c.hub.Keep(func(name string, shown *x509.Certificate) bool { return c.Admit(name, shown) == nil })
+	if _, err := node.Instances(t.Context()); err != nil { // over another link
+		t.Error(err)
+	}
+	if joining.Confirmed(next, serial) != nil || joining.Confirmed(next, "other") != nil {
+		t.Error("what is confirmed changes again")
 	}
 }
 

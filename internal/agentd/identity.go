@@ -120,6 +120,9 @@ type known struct {
 	// given are addresses that count before what is known.
 	given []string
 
+	// renewing is held while a certificate is asked for: of two that are asked for at once one would not count.
+	renewing sync.Mutex
+
 	mu   sync.Mutex
 	id   identity
 	pair *tls.Certificate
@@ -238,12 +241,8 @@ func (k *known) keepCertificate(ctx context.Context) {
 	}
 }
 
-// renew asks for the next certificate.
+// renew asks for the next certificate of the agent's key.
 func (k *known) renew(ctx context.Context) error {
-	config, err := k.tls()
-	if err != nil {
-		return err
-	}
 	k.mu.Lock()
 	keyText := k.id.Key
 	k.mu.Unlock()
@@ -251,17 +250,45 @@ func (k *known) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	_, err = k.renewFor(ctx, key)
+	return err
+}
+
+// renewAll makes another key, and asks for its certificate. It returns the number of that, when the agent has kept both.
+func (k *known) renewAll(ctx context.Context) (serial string, err error) {
+	key, _, err := authority.NewRequest()
+	if err != nil {
+		return "", err
+	}
+	return k.renewFor(ctx, key)
+}
+
+// renewFor asks for the certificate of a key, and has the agent come with both from then on.
+func (k *known) renewFor(ctx context.Context, key *ecdsa.PrivateKey) (serial string, err error) {
+	k.renewing.Lock()
+	defer k.renewing.Unlock()
+	config, err := k.tls()
+	if err != nil {
+		return "", err
+	}
 	request, err := authority.RequestFor(key)
 	if err != nil {
-		return err
+		return "", err
+	}
+	keyText, err := authority.KeyText(key)
+	if err != nil {
+		return "", err
 	}
 	papers, err := agentwire.Renew(ctx, k.addresses(), config, k.node(), request)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if err := k.update(func(id *identity) { id.Certificate = papers.Certificate }); err != nil {
-		return err
+	if err := k.update(func(id *identity) { id.Certificate, id.Key = papers.Certificate, keyText }); err != nil {
+		return "", err
 	}
+	k.mu.Lock()
+	serial = joining.SerialOf(k.pair.Leaf)
+	k.mu.Unlock()
 	k.log.Info("the certificate of the agent was renewed", "until", k.ends())
-	return nil
+	return serial, nil
 }

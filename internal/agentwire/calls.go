@@ -377,6 +377,9 @@ var (
 	callPowercycle = call[toOrder, string]{name: "powercycle", lasts: true, once: true, do: func(ctx context.Context, n Served, a toOrder, _ func(string)) (string, error) {
 		return n.Powercycle(ctx, a.Order)
 	}}
+	callRenewCertificate = call[toOrder, string]{name: "renew-certificate", lasts: true, do: func(ctx context.Context, n Served, a toOrder, _ func(string)) (string, error) {
+		return n.RenewCertificate(ctx, a.Order)
+	}}
 	callRunCommand = call[toCommand, string]{name: "run-command", lasts: true, once: true, do: func(ctx context.Context, n Served, a toCommand, _ func(string)) (string, error) {
 		return n.RunCommand(ctx, a.Order, a.Name)
 	}}
@@ -398,7 +401,7 @@ var calls = map[string]served{
 	callReceive.name: callReceive.served(), callSend.name: callSend.served(),
 	callStop.name: callStop.served(), callRebootSoft.name: callRebootSoft.served(), callRebootHard.name: callRebootHard.served(),
 	callRename.name: callRename.served(), callRemove.name: callRemove.served(), callRunTask.name: callRunTask.served(), callRunHooks.name: callRunHooks.served(), callRunCommand.name: callRunCommand.served(),
-	callPowercycle.name: callPowercycle.served(),
+	callPowercycle.name: callPowercycle.served(), callRenewCertificate.name: callRenewCertificate.served(),
 }
 
 // plain returns a specification whose parameters are as in the inventory: whole numbers are integers, others floats.

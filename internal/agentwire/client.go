@@ -439,6 +439,12 @@ func (c *Client) Powercycle(ctx context.Context, order agent.Order) (string, err
 	return said, c.newer(err, "switching itself off and on")
 }
 
+// RenewCertificate has the agent make its key and certificate anew.
+func (c *Client) RenewCertificate(ctx context.Context, order agent.Order) (string, error) {
+	serial, err := callRenewCertificate.ask(ctx, c, toOrder{order}, quiet)
+	return serial, c.newer(err, "renewing its certificate when it is told to")
+}
+
 // FindOS tells about an operating system definition of the node.
 func (c *Client) FindOS(ctx context.Context, name string, force bool) (agent.OS, error) {
 	return callFindOS.ask(ctx, c, aName{name, force}, quiet)

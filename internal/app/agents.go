@@ -101,6 +101,13 @@ func (a *agents) certificate(ctx context.Context) (*tls.Certificate, error) {
 	return a.own, nil
 }
 
+// forgetCertificate has another one made, with another key, for the next agent that comes.
+func (a *agents) forgetCertificate() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.own = nil
+}
+
 // signer is the authority, from the store. NotFound while there is none.
 func (a *agents) signer(ctx context.Context) (*authority.Authority, error) {
 	a.mu.Lock()

@@ -42,6 +42,15 @@ func (m *member) tellCertificate() {
 	}
 }
 
+// replaceCertificate makes the certificate of RAPI anew, because somebody has asked for that.
+func (m *member) replaceCertificate(now time.Time) error {
+	if err := m.cert.Load().Replace(now); err != nil {
+		return err
+	}
+	m.log.Warn("the certificate of RAPI was renewed; clients with a copy of it need the new one", "until", m.cert.Load().NotAfter().Format(time.DateOnly))
+	return nil
+}
+
 // keepCertificate tells of the certificate from time to time, until ctx ends.
 func (m *member) keepCertificate(ctx context.Context) error {
 	return regularly(ctx, certificateEvery, func() error {

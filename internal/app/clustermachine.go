@@ -1,6 +1,11 @@
 package app
 
-import "github.com/drover-project/drover/internal/exec"
+import (
+	"time"
+
+	"github.com/drover-project/drover/internal/exec"
+	"github.com/drover-project/drover/internal/fault"
+)
 
 // onMachine is the machine of a controller, as opcodes know it.
 type onMachine struct{ m *member }
@@ -9,3 +14,33 @@ var _ exec.Machine = onMachine{}
 
 // WriteFiles writes the files for programs of Ganeti anew.
 func (o onMachine) WriteFiles() error { return o.m.ganeti.Load().rewrite() }
+
+// Has refuses what the controller has not, or not of its own.
+func (o onMachine) Has(which exec.Secret) error {
+	switch which {
+	case exec.AgentsCertificate: // it is made when an agent comes
+	case exec.RAPICertificate:
+		return o.m.cert.Load().Replaceable()
+	case exec.ConfdKey:
+		if o.m.ganeti.Load() == nil {
+			return fault.New(fault.WrongState, "This controller has no key of confd").WithHint("the setting ganeti-dir has it keep one")
+		}
+	}
+	return nil
+}
+
+// Renew makes one anew.
+func (o onMachine) Renew(which exec.Secret) error {
+	if err := o.Has(which); err != nil {
+		return err
+	}
+	switch which {
+	case exec.AgentsCertificate:
+		o.m.agents.forgetCertificate()
+	case exec.RAPICertificate:
+		return o.m.replaceCertificate(time.Now())
+	case exec.ConfdKey:
+		return o.m.ganeti.Load().changeKey()
+	}
+	return nil
+}

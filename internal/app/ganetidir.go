@@ -142,6 +142,16 @@ func (g *ganetiDir) prepare() error {
 	return err
 }
 
+// changeKey is renewKey for who does not hold mu.
+func (g *ganetiDir) changeKey() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.renewKey(); err != nil {
+		return fault.New(fault.Environment, "the key of confd cannot be written: %w", err)
+	}
+	return nil
+}
+
 // renewKey makes a key of confd, which alone counts from then on.
 func (g *ganetiDir) renewKey() error {
 	random := make([]byte, 20) // as there

@@ -199,6 +199,12 @@ func TestGanetiFilesAreWrittenAgain(t *testing.T) {
 	if string(g.server.Key()) != "mine\n" {
 		t.Errorf("confd answers with %q", g.server.Key())
 	}
+	if err := g.changeKey(); err != nil || string(g.server.Key()) == "mine\n" {
+		t.Errorf("confd answers with %q, %v", g.server.Key(), err)
+	}
+	if key, err := os.ReadFile(file("hmac.key")); err != nil || string(key) != string(g.server.Key()) {
+		t.Errorf("confd answers with %q, and its file has %q", g.server.Key(), key)
+	}
 	spoil()
 	if err := g.make(inv.With(cluster.Put(c.Clone()))); err != nil {
 		t.Error(err)

@@ -91,6 +91,7 @@ var asking = []shell.Verb{
 	{Path: "node migrate", Does: shell.Disturbs, Question: "Migrate the instances of %s?", Example: "node migrate node1.drover.example"},
 	{Path: "node power", Does: shell.Disturbs, When: "nodes are switched off", Question: "%s, at once?", Example: "node power off node1.drover.example"},
 	{Path: "node powercycle", Does: shell.Disturbs, Question: "Switch %s off and on, at once?", Example: "node powercycle node1.drover.example"},
+	{Path: "cluster renew-crypto", Does: shell.Disturbs, Question: "Make anew: %s? Who has a copy needs the new one.", Example: "cluster renew-crypto --new-rapi-certificate"},
 	{Path: "cluster epo", Does: shell.Disturbs, Question: "%s %s?", Example: "cluster epo node2.drover.example"},
 	{Path: "cluster format raise", Does: shell.Destroys, When: "there is a format to raise", Question: "Raise the format of the store? Programs that do not know it cannot lead any more.", Example: "cluster format raise"},
 	{Path: "cluster forget-controller", Does: shell.Destroys, Question: "Forget the controller %s?", Example: "cluster forget-controller c3"},

@@ -42,6 +42,7 @@ func namingExecutors(names Names) Catalogue {
 		"OP_OOB_COMMAND":            {Locks: outOfBandLocks, Prepare: outOfBand, Programs: names.OutOfBand, Why: "a second run would reset nodes again"},
 		"OP_CLUSTER_VERIFY_GROUP":   {Prepare: clusterVerifyGroup, Programs: names.OutOfBand, Resumable: true, Why: asksOnly},
 		"OP_CLUSTER_REDIST_CONF":    {Prepare: redistribute, Machine: names.Machine, Resumable: true, Why: setsAState},
+		"OP_CLUSTER_RENEW_CRYPTO":   {Prepare: renewCrypto, Machine: names.Machine, Resumable: true, Why: "at worst keys and certificates are made anew twice"},
 		"OP_GROUP_EVACUATE":         {Locks: groupEvacuationLocks, Prepare: names.evacuateGroup, Why: submitsOnce},
 
 		"OP_INSTANCE_RECREATE_DISKS": {Locks: recreateLocks, Asks: true, Prepare: names.recreateDisks, Why: "a second run would find the disks that the first one made"},

@@ -39,6 +39,7 @@ var samples = map[string]params{
 	"OP_CLUSTER_SET_PARAMS":     {"max_running_jobs": 3},
 	"OP_CLUSTER_RENAME":         {"name": "other.example"},
 	"OP_CLUSTER_REDIST_CONF":    {},
+	"OP_CLUSTER_RENEW_CRYPTO":   {"node_certificates": true, "rapi_certificate": true},
 	"OP_CLUSTER_VERIFY":         {},
 	"OP_CLUSTER_VERIFY_CONFIG":  {},
 	"OP_CLUSTER_VERIFY_GROUP":   {"group_name": "default"},

@@ -160,7 +160,9 @@ type Env struct {
 	// programs and machine are the executor's, and soFar is the result that the steps have left before the one that is carried out.
 	programs Programs
 	machine  Machine
-	soFar    json.RawMessage
+	// renewed is what became of certificates of agents that were to be renewed; nil before.
+	renewed *renewals
+	soFar   json.RawMessage
 
 	mu      sync.Mutex
 	visited []string // names of nodes

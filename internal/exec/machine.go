@@ -13,7 +13,23 @@ type Machine interface {
 	// WriteFiles writes the files anew that programs of Ganeti read there, whether or not they differ. It returns when they are there; nothing is done where
 	// none are kept.
 	WriteFiles() error
+	// Has refuses what the controller has not, or not of its own, so that it cannot be renewed.
+	Has(which Secret) error
+	// Renew makes one anew, which alone counts for who comes from then on.
+	Renew(which Secret) error
 }
+
+// Secret is something of a controller that proves who somebody is.
+type Secret string
+
+// What a controller has.
+const (
+	// AgentsCertificate is shown to the agents of nodes, RAPICertificate to clients.
+	AgentsCertificate Secret = "the certificate that agents are shown"
+	RAPICertificate   Secret = "the certificate of RAPI"
+	// ConfdKey signs what programs of Ganeti ask.
+	ConfdKey Secret = "the key of confd"
+)
 
 // The verbs of what is done on the machine of the controller.
 const (

@@ -4,12 +4,15 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"github.com/drover-project/drover/internal/fault"
 )
 
 // machine is that of a controller, and what was done there.
 type machine struct {
-	done []string
-	err  error
+	done  []string
+	err   error
+	lacks Secret
 }
 
 func (m *machine) do(what string) error {
@@ -43,3 +46,12 @@ func TestRedistribution(t *testing.T) {
 		t.Errorf("a failure is told as %v", err)
 	}
 }
+
+func (m *machine) Has(which Secret) error {
+	if m.lacks == which {
+		return fault.New(fault.WrongState, "there is no %s", which)
+	}
+	return nil
+}
+
+func (m *machine) Renew(which Secret) error { return m.do(string(which)) }

@@ -101,6 +101,10 @@ type Node interface {
 	// Powercycle has the machine switched off and on in a moment, and returns what is to be said of that; Unsupported where its operator has not said how.
 	Powercycle(ctx context.Context, order agent.Order) (string, error)
 
+	// RenewCertificate has the agent of a node that is elsewhere make its key and its certificate anew, and returns the number of the latter. Given again, the
+	// order does so again.
+	RenewCertificate(ctx context.Context, order agent.Order) (serial string, err error)
+
 	// RunTask carries a task of a deployment out, and hands its output over line by line.
 	RunTask(ctx context.Context, order agent.Order, task agent.Task, log func(line string)) error
 }

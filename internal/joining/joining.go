@@ -79,6 +79,17 @@ func Renew(node *cluster.Node, c *x509.Certificate) (keep func(next *x509.Certif
 	}, nil
 }
 
+// Confirmed returns what a node keeps when its agent has said that it has the certificate of a number, with which it comes from now on: the one that this was
+// asked for with counts no more. Nil if nothing changes by that, for the agent has another by now.
+func Confirmed(node *cluster.Node, serial string) *cluster.NodeAgent {
+	if node == nil || node.Agent == nil || node.Agent.Serial != serial || node.Agent.Former == "" {
+		return nil
+	}
+	next := *node.Agent
+	next.Former = ""
+	return &next
+}
+
 // until is behind which end a certificate is of later than all that a node has known, when it keeps the number of another one. The clock by which that
 // one was signed may be behind those of before.
 func until(a *cluster.NodeAgent, c *x509.Certificate) int64 { return max(a.Until, c.NotAfter.Unix()) }

@@ -56,17 +56,38 @@ func OpenCertificate(path string, now time.Time) (*CertificateFile, error) {
 // if there is no need.
 func (f *CertificateFile) Renew(now time.Time) (bool, error) {
 	leaf := f.Current().Leaf
-	if !f.own || !madeHere(leaf) || now.Add(soon).Before(leaf.NotAfter) {
+	if !f.Own() || now.Add(soon).Before(leaf.NotAfter) {
 		return false, nil
+	}
+	err := f.Replace(now)
+	return err == nil, err
+}
+
+// Replaceable refuses a certificate that somebody else has made, with WrongState; nil is no certificate.
+func (f *CertificateFile) Replaceable() error {
+	switch {
+	case f == nil:
+		return fault.New(fault.WrongState, "This controller does not serve RAPI yet")
+	case !f.Own():
+		return fault.New(fault.WrongState, "The certificate %s is not the controller's own", f.path).
+			WithHint("put another one there, and have the controller read it: systemctl reload drover")
+	}
+	return nil
+}
+
+// Replace makes a new certificate, with another key, in place of one that is Replaceable, for connections that come from now on.
+func (f *CertificateFile) Replace(now time.Time) error {
+	if err := f.Replaceable(); err != nil {
+		return err
 	}
 	text, err := makeCertificate(now)
 	if err == nil {
 		err = wholefile.Write(f.path, text)
 	}
 	if err != nil {
-		return false, fault.New(fault.Environment, "the certificate %s cannot be renewed: %w", f.path, err)
+		return fault.New(fault.Environment, "the certificate %s cannot be renewed: %w", f.path, err)
 	}
-	return true, f.Reload()
+	return f.Reload()
 }
 
 // madeHere tells whether a certificate is one that makeCertificate makes.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/api/rapi"
+	"github.com/drover-project/drover/internal/fault"
 )
 
 // TestCertificatesAreRenewed: those that were made here, a month before they end; nobody else's, wherever it is.
@@ -39,12 +40,22 @@ func TestCertificatesAreRenewed(t *testing.T) {
 	}
 	renewed(f, made.Add(5*year), false)
 	renewed(f, made.Add(11*year), true) // it had ended
+	before := f.Current()
+	if err := f.Replace(made.Add(11 * year)); err != nil || f.Current() == before || bytes.Equal(f.Current().Leaf.RawSubjectPublicKeyInfo, before.Leaf.RawSubjectPublicKeyInfo) {
+		t.Errorf("one that somebody wants replaced has another key: %v", err)
+	}
 
 	named, err := rapi.ReadCertificate(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	renewed(named, made.Add(30*year), false)
+	if err := named.Replace(made); !fault.Is(err, fault.WrongState) {
+		t.Errorf("one that was named is replaced: %v", err)
+	}
+	if err := (*rapi.CertificateFile)(nil).Replaceable(); !fault.Is(err, fault.WrongState) {
+		t.Errorf("one that is not read yet: %v", err)
+	}
 
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -46,9 +46,10 @@ type Rig struct {
 	// Dir is the directory of the agent.
 	Dir string
 
-	mu    sync.Mutex
-	calls []string // of the driver that came to an end, such as "reboot"
-	fail  func(fake.Call) error
+	mu      sync.Mutex
+	renewed int      // how often the certificate of the agent was
+	calls   []string // of the driver that came to an end, such as "reboot"
+	fail    func(fake.Call) error
 }
 
 // Life is the life of the store in whose name the suite gives orders.
@@ -62,7 +63,7 @@ func New(t *testing.T, reach Reach) *Rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Agent, err = agent.New(agent.Config{Node: "node1.example.com", Dir: r.Dir, Driver: driver, Tasks: true, Commands: filepath.Join(r.Dir, "commands"), PowercycleDelay: 10 * time.Millisecond})
+	r.Agent, err = agent.New(agent.Config{Node: "node1.example.com", Dir: r.Dir, Driver: driver, Tasks: true, Commands: filepath.Join(r.Dir, "commands"), PowercycleDelay: 10 * time.Millisecond, Renew: r.renew})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,6 +231,7 @@ func Run(t *testing.T, reach Reach) {
 		{"hooks", runHooks},
 		{"restricted commands", restrictedCommands},
 		{"a powercycle", powercycle},
+		{"another certificate", anotherCertificate},
 		{"a delay", delay},
 		{"orders beside one another", beside},
 		{"tasks", tasks},
