@@ -13,6 +13,9 @@ import (
 	"github.com/drover-project/drover/internal/store/life"
 )
 
+// ChangesEnd is how long a term that is given up waits for the answers of changes.
+const ChangesEnd = changesEnd
+
 // AsOfBefore copies a store to another place as a program leaves it that knows of no formats.
 func AsOfBefore(t *testing.T, from, to string) {
 	t.Helper()

@@ -43,6 +43,9 @@ const (
 	leaderPause = 50 * time.Millisecond
 	// followEvery is how often it is looked whether connections lead to the leader.
 	followEvery = 500 * time.Millisecond
+	// followLooks is how often in a row a connection is seen to lead to another before it is ended: a controller that gave up the lead in order answers what
+	// it took meanwhile, or says that it does not lead.
+	followLooks = int(changesEnd/followEvery) + 1
 	// dialTime bounds one attempt to connect to a leader.
 	dialTime = 3 * time.Second
 	// maxRepeat is the size up to which the body of a request is kept, to be sent
@@ -69,6 +72,8 @@ type leaderConn struct {
 	l *leaderClient
 	// instance is the life of the controller at the other end.
 	instance string
+	// astray is how often in a row it was seen to lead to another than the leader.
+	astray int
 }
 
 // Close ends the connection.
@@ -87,14 +92,25 @@ func (l *leaderClient) followLead(ctx context.Context) error {
 		if len(open) == 0 {
 			return nil
 		}
-		p, err := l.g.whoLeads(ctx)
-		for _, c := range open {
-			if err == nil && c.instance != p.Instance {
-				_ = c.Close()
-			}
+		if p, err := l.g.whoLeads(ctx); err == nil {
+			l.endAstray(open, p.Instance)
 		}
 		return nil
 	})
+}
+
+// endAstray looks once at connections, and ends those that have not led to the leader for long. Nothing more is sent on those of which it is seen for the first time.
+func (l *leaderClient) endAstray(open []*leaderConn, leader string) {
+	for _, c := range open {
+		switch c.astray++; {
+		case c.instance == leader:
+			c.astray = 0
+		case c.astray == 1:
+			l.http.CloseIdleConnections()
+		case c.astray == followLooks:
+			_ = c.Close()
+		}
+	}
 }
 
 func (l *leaderClient) connections() []*leaderConn {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/app"
+	"github.com/drover-project/drover/internal/testkit"
 	"github.com/drover-project/drover/internal/testkit/pgserver"
 )
 
@@ -143,6 +145,57 @@ func TestLeavingInOrder(t *testing.T) {
 	t.Logf("%d requests", len(ids))
 	if err := third.stop(); err != nil { // there is nobody who could have the lead
 		t.Error(err)
+	}
+}
+
+// TestWhoIsBeingAnsweredIsAnsweredBeforeTheLeadGoes: the lead is asked for while the body of a request is still on its way. It is carried out here, and nobody
+// is told that the controller shuts down.
+func TestWhoIsBeingAnsweredIsAnsweredBeforeTheLeadGoes(t *testing.T) {
+	server := pgserver.Start(t, false)
+	all := groupOver(t, server.URL("answered"), server.URL("answered"))
+	body, rest := io.Pipe()
+	taken := make(chan struct{})
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got100Continue: func() { close(taken) }})
+	r, err := http.NewRequestWithContext(ctx, http.MethodPut, all[0].ready.RAPI+"/2/instances/i0/rename", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.SetBasicAuth("op", "secret")
+	r.Header.Set("Expect", "100-continue")
+	r.Header.Set("Content-Type", "application/json")
+	status := make(chan int, 1)
+	go func() {
+		client := trusting()
+		client.Transport.(*http.Transport).ExpectContinueTimeout = testkit.Patience() //nolint:forcetypeassert // it is made so
+		answer, err := client.Do(r)
+		if err != nil {
+			t.Error(err)
+			status <- 0
+			return
+		}
+		_ = answer.Body.Close()
+		status <- answer.StatusCode
+	}()
+	<-taken
+	asked, led := time.Now(), make(chan struct{})
+	go func() {
+		all[1].call(t, "MasterFailover", new(any))
+		close(led)
+	}()
+	select {
+	case <-led:
+	case <-time.After(app.ChangesEnd / 4): // nothing tells that the lead stays
+	}
+	_, _ = rest.Write([]byte(`{"new_name": "i1", "ip_check": false}`))
+	_ = rest.Close()
+	if got := <-status; got != http.StatusOK && time.Since(asked) < app.ChangesEnd { // on a machine that is too busy for it the time to answer may be over
+		t.Errorf("who was being answered got %d", got)
+	}
+	<-led
+	for _, c := range all {
+		if err := c.stop(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -325,6 +325,8 @@ func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *su
 		c.report(systemd.StateStopping)
 	}
 	parts.Wait()
+	// Who was taken before is answered by now, and may have needed what is closed next for it.
+	<-clients.Done()
 	if cause := context.Cause(ctx); cause != errStopping { //nolint:errorlint // only itself ends in good order
 		return cause
 	}
