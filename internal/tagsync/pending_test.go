@@ -17,9 +17,8 @@ import (
 func TestNothingIsToldUponWhatMayFail(t *testing.T) {
 	r := newRig(t)
 	s := r.create()
-	ofServer := func(tx store.Tx) bool { return len(tx.Put) == 1 && tx.Put[0].Kind == tagsync.KindServer }
 	gate := make(chan struct{})
-	held := r.store.Inject(faultstore.Fault{Do: faultstore.Hold, When: ofServer, Gate: gate})
+	held := r.store.Inject(faultstore.Fault{Do: faultstore.Hold, When: writes("first"), Gate: gate})
 	type answer struct {
 		created []string
 		err     error
@@ -32,12 +31,12 @@ func TestNothingIsToldUponWhatMayFail(t *testing.T) {
 		}()
 		return c
 	}
-	first := want("x")
+	first := want("first")
 	<-held
-	failed := r.store.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: ofServer})
-	second := want("a")
+	failed := r.store.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: writes("second")})
+	second := want("second")
 	<-failed
-	third := want("a")
+	third := want("second")
 	close(gate)
 	if a := <-first; a.err != nil || len(a.created) != 1 {
 		t.Errorf("the one before: %+v", a)
@@ -52,7 +51,7 @@ func TestNothingIsToldUponWhatMayFail(t *testing.T) {
 		t.Errorf("the one after: %v", err)
 	}
 	s = r.settled(s.ID)
-	if !s.Tags.Has(user, "x") || !s.Tags.Has(user, "b") {
+	if !s.Tags.Has(user, "first") || !s.Tags.Has(user, "b") {
 		t.Errorf("there are %q", s.Tags.Names(user))
 	}
 }

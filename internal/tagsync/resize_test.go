@@ -93,7 +93,7 @@ func TestWhatHasNoRoomIsNotResized(t *testing.T) {
 	defer r.stop()
 	one, other := r.create(), r.create()
 	gate := make(chan struct{})
-	held := r.store.Inject(faultstore.Fault{Do: faultstore.Hold, Gate: gate, When: func(tx store.Tx) bool { return len(tx.Put) > 0 && tx.Put[0].Kind == tagsync.KindServer }})
+	held := r.store.Inject(faultstore.Fault{Do: faultstore.Hold, Gate: gate, When: writes("d2")})
 	to, as := server.Flavor{ID: "d2", RAM: 128, VCPUs: 2}, func(s *server.Server) (*server.Server, error) { return s, nil }
 	by := servertag.Asked{User: "alice", Time: r.engine.Now()}
 	ended := make(chan error, 1)

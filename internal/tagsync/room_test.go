@@ -27,7 +27,7 @@ func TestConcurrentCreationsKeepTheLimit(t *testing.T) {
 	r.room = func(string) server.Amount { return server.Amount{Instances: 10, Cores: -1, RAM: -1} }
 	r.stop()
 	r.start()
-	r.store.Inject(faultstore.Fault{Do: faultstore.FailBefore, Err: fault.New(fault.TooLarge, "too much"), When: func(tx store.Tx) bool { return len(tx.Put) > 0 && tx.Put[0].Key.Kind == tagsync.KindServer }})
+	r.store.Inject(faultstore.Fault{Do: faultstore.FailBefore, Err: fault.New(fault.TooLarge, "too much"), When: makesServer})
 	if _, err := r.engine.CreateMany(r.ctx, r.wish(), 5, 5); err == nil {
 		t.Fatal("the store took it")
 	}
