@@ -58,6 +58,7 @@ func (c *controller) newLUXI(s *surfaces, o Options) *luxi.Server {
 	}
 	if c.group != nil {
 		deps.Masters, deps.Failover, deps.Assured = c.group.masters, c.group.failover, c.assured
+		deps.Take = c.owed.take
 		deps.Drain, deps.Forget = c.drain, c.forget
 	}
 	return luxi.New(deps)

@@ -309,7 +309,7 @@ func (g *group) forward(surface string) http.Handler {
 
 // serve answers a request of a surface, which ends with the term at the latest; false if the term takes none any more.
 func (c *controller) serve(w http.ResponseWriter, r *http.Request) bool {
-	answered, taken := c.owed.take(r)
+	answered, taken := c.owed.takeHTTP(r)
 	if !taken {
 		return false
 	}
@@ -344,7 +344,7 @@ func (l *leaderClient) dialLUXI(ctx context.Context, by reason.Account) (net.Con
 			}
 			mine, its := net.Pipe()
 			go func() {
-				c.luxi.ServeConn(c.term, its, by)
+				c.serveRelayed(its, by)
 				_ = its.Close()
 			}()
 			return mine, bufio.NewReader(mine), nil
@@ -397,6 +397,33 @@ func handshake(conn net.Conn, by reason.Account) (in *bufio.Reader, ok bool, err
 	return in, answer.StatusCode == http.StatusSwitchingProtocols, conn.SetDeadline(time.Time{})
 }
 
+// errNotTaken tells that a controller did nothing with a request, and notTaken is how one answers that to another: as an error, for those of before that do not
+// know it.
+var (
+	errNotTaken = errors.New("the request is not taken any more")
+	notTaken    = func() []byte {
+		frame, err := luxiwire.ErrorFrame(*luxiwire.Generic("this controller no longer leads, and did nothing with the request: ask again"), errNotLeading)
+		if err != nil {
+			panic(err) // it is always the same
+		}
+		return append(frame, luxiwire.Terminator)
+	}()
+)
+
+// serveRelayed answers the requests of a connection that another controller relays, or this one while it leads, until the term ends; then the next one is told
+// that it is not taken, for who sends it does not see that nobody reads.
+func (c *controller) serveRelayed(conn net.Conn, by reason.Account) {
+	frames := luxiwire.NewFrameReader(conn, luxiwire.MaxFrame)
+	left, open := c.luxi.ServeConn(c.term, conn, frames, by)
+	if !open || conn.SetDeadline(time.Now().Add(leaderWait)) != nil {
+		return
+	}
+	if left == nil && frames.Begun() != nil {
+		return
+	}
+	_, _ = conn.Write(notTaken) // to a controller that may be gone
+}
+
 // relayed is a client's connection to this controller, and the one to the leader
 // on which its requests go on.
 type relayed struct {
@@ -408,9 +435,7 @@ type relayed struct {
 }
 
 // serve relays requests, frame by frame, until the client goes.
-func (r *relayed) serve(ctx context.Context) {
-	defer r.drop()
-	frames := luxiwire.NewFrameReader(r.client, luxiwire.MaxFrame)
+func (r *relayed) serve(ctx context.Context, frames *luxiwire.FrameReader) {
 	for {
 		if r.client.SetReadDeadline(time.Now().Add(luxiwire.IdleTimeout)) != nil || ctx.Err() != nil {
 			return
@@ -448,8 +473,11 @@ func (r *relayed) answer(ctx context.Context, frame []byte) bool {
 		}
 		err := luxiwire.WriteFrame(r.to, frame)
 		begun := false
-		if err == nil {
+		switch {
+		case err == nil:
 			begun, err = r.pass()
+		case errors.Is(err, net.ErrClosed): // by this controller, so nothing went out
+			err = errNotTaken
 		}
 		switch {
 		case err == nil:
@@ -458,7 +486,7 @@ func (r *relayed) answer(ctx context.Context, frame []byte) bool {
 			return false // a part of an answer cannot be taken back
 		}
 		r.drop()
-		if !again {
+		if !again && !errors.Is(err, errNotTaken) {
 			return r.reply(nil, fault.New(fault.Unavailable, "the controller that leads was lost before it answered; whether it did what was asked is not known"))
 		}
 	}
@@ -474,6 +502,9 @@ func (r *relayed) pass() (begun bool, err error) {
 		piece, err := r.in.ReadSlice(luxiwire.Terminator)
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return begun, err
+		}
+		if !begun && bytes.Equal(piece, notTaken) {
+			return false, errNotTaken
 		}
 		begun = true
 		if e := r.client.SetWriteDeadline(time.Now().Add(luxiwire.SendTimeout)); e != nil {

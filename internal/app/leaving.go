@@ -122,12 +122,25 @@ type owed struct {
 	changed            chan struct{} // closed and replaced when one was answered, once closed
 }
 
-// take takes a request, unless no more are taken; answered says that it was answered.
-func (o *owed) take(r *http.Request) (answered func(), taken bool) {
-	of := &o.changes
+// takeHTTP takes a request of HTTP as take does, and counts questions, which are waited for a little.
+func (o *owed) takeHTTP(r *http.Request) (answered func(), taken bool) {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		of = &o.questions
+		return o.count(&o.questions)
 	}
+	return o.count(&o.changes)
+}
+
+// take takes a request, unless no more are taken; answered says that it was answered. One of which nothing is owed is not waited for.
+func (o *owed) take(owed bool) (answered func(), taken bool) {
+	if owed {
+		return o.count(&o.changes)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return func() {}, !o.closed
+}
+
+func (o *owed) count(of *int) (answered func(), taken bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {

@@ -22,7 +22,7 @@ func TestATermAnswersWhatItTook(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var o owed
-			answered, taken := o.take(&http.Request{Method: c.method})
+			answered, taken := o.takeHTTP(&http.Request{Method: c.method})
 			if !taken {
 				t.Fatal("it is not taken")
 			}
@@ -36,7 +36,7 @@ func TestATermAnswersWhatItTook(t *testing.T) {
 			if took := time.Since(began); took != c.waits {
 				t.Errorf("%s that takes %v was waited for %v, not %v", c.method, c.lasts, took, c.waits)
 			}
-			if _, taken := o.take(&http.Request{Method: c.method}); taken {
+			if _, taken := o.takeHTTP(&http.Request{Method: c.method}); taken {
 				t.Error("another is taken")
 			}
 		})

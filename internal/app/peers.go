@@ -15,6 +15,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/intake"
+	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/reason"
 )
 
@@ -190,7 +191,8 @@ func (g *group) takeLUXI(ctx context.Context, w http.ResponseWriter, r *http.Req
 	}
 	_, err = conn.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + upgrade + "\r\n\r\n"))
 	if err == nil && ctx.Err() == nil {
-		c.luxi.ServeConn(c.term, conn, by)
+		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+		c.serveRelayed(conn, by)
 	}
 }
 
@@ -203,11 +205,16 @@ func (g *group) serveLUXI(ctx context.Context, l *gate.Listener) error {
 // answerLUXI answers a client on its connection.
 func (g *group) answerLUXI(ctx context.Context, conn net.Conn, by reason.Account) {
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	frames := luxiwire.NewFrameReader(conn, luxiwire.MaxFrame)
+	r := &relayed{g: g, client: conn, by: by}
+	defer r.drop()
 	if c := g.m.leads(); c != nil {
-		c.luxi.ServeConn(c.term, conn, by)
-		return
+		left, open := c.luxi.ServeConn(c.term, conn, frames, by)
+		if !open || left != nil && !r.answer(ctx, left) {
+			return
+		}
 	}
-	(&relayed{g: g, client: conn, by: by}).serve(ctx)
+	r.serve(ctx, frames)
 }
 
 // resignation asks a term to end for another controller's.

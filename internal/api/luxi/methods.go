@@ -75,6 +75,8 @@ type Deps struct {
 	Current func(revision int64) bool
 	// Keyboards are those of consoles.
 	Keyboards *console.Keyboards
+	// Take takes a request, unless no more are taken: one that is to be answered before the controller ends or not; answered says that it was. Nil takes all.
+	Take func(owed bool) (answered func(), taken bool)
 	// NewID gives each request an id, which its context carries (requestid); nil
 	// for none.
 	NewID func() string
@@ -97,6 +99,8 @@ type effect uint8
 const (
 	// changes: one that leads carries it out, once. Whether one that was lost did is not known.
 	changes effect = iota
+	// waits: as changes, but it lasts for as long as nothing comes, so nobody waits for its answer.
+	waits
 	// asks: one that leads answers, and may be asked again.
 	asks
 	// asksStored: what is stored is enough to answer, so a controller that stands by may, too.
@@ -106,7 +110,7 @@ const (
 // Asks tells whether a method changes nothing, so that a request can be sent again.
 func Asks(name string) bool {
 	i := slices.IndexFunc(Methods, func(m method) bool { return m.name == name })
-	return i >= 0 && Methods[i].effect != changes
+	return i >= 0 && Methods[i].effect >= asks
 }
 
 // Methods are all the requests that the server understands.
@@ -151,7 +155,7 @@ var jobMethods = []method{
 	{"ExplainJob", 1, 1, asks, explainJob},          // id
 	{"TestFilter", 2, 2, asks, testFilter},          // rule or edits, days of archived jobs
 	{"ChangeFilters", 2, 3, changes, changeFilters}, // edits, digest or null, [reason trail]
-	{"ReadConsole", 3, 4, changes, readConsole},     // instance, position, seconds, [{"id", "turn"} of who sits before it]
+	{"ReadConsole", 3, 4, waits, readConsole},       // instance, position, seconds, [{"id", "turn"} of who sits before it]
 	{"TypeConsole", 2, 4, changes, typeConsole},     // instance, bytes in Base64, [id of who sits before it], [whether to take over]
 	{"LeaveConsole", 2, 2, changes, leaveConsole},   // instance, id of who sits before it
 	{"WebLink", 0, 0, changes, webLink},

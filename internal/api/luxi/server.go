@@ -82,7 +82,9 @@ func newServer(deps Deps, table []method) *Server {
 // answered before Serve returns; the listener is then closed.
 func (s *Server) Serve(ctx context.Context, listener *gate.Listener) error {
 	defer context.AfterFunc(ctx, s.endAll)()
-	return Accept(ctx, listener, func(conn net.Conn) { s.serveConn(ctx, conn, s.attend(conn), Peer(conn)) })
+	return Accept(ctx, listener, func(conn net.Conn) {
+		s.serveConn(ctx, conn, luxiwire.NewFrameReader(conn, s.maxFrame), s.attend(conn), Peer(conn))
+	})
 }
 
 // Accept has each connection of a listener served, all at the same time, until ctx ends,
@@ -134,40 +136,70 @@ func (s *Server) each(f func(net.Conn)) {
 	}
 }
 
-// ServeConn answers the requests of a connection that somebody vouches for, until
-// it or the context ends.
-func (s *Server) ServeConn(ctx context.Context, conn net.Conn, by reason.Account) {
+// ServeConn answers the requests of a connection that somebody vouches for, which frames are read from, until it or the context ends. left is a request that
+// was read and is not taken any more (Deps.Take); open tells that the connection is between two requests, so that somebody else may go on with it.
+func (s *Server) ServeConn(ctx context.Context, conn net.Conn, frames *luxiwire.FrameReader, by reason.Account) (left []byte, open bool) {
 	defer context.AfterFunc(ctx, s.endAll)()
-	s.serveConn(ctx, conn, s.attend(conn), by)
+	return s.serveConn(ctx, conn, frames, s.attend(conn), by)
 }
 
 // serveConn answers the requests of one connection, in order.
-func (s *Server) serveConn(ctx context.Context, conn net.Conn, a *attention, by reason.Account) {
+func (s *Server) serveConn(ctx context.Context, conn net.Conn, frames *luxiwire.FrameReader, a *attention, by reason.Account) (left []byte, open bool) {
 	defer s.forget(conn)
-	frames := luxiwire.NewFrameReader(conn, s.maxFrame)
 	frames.Charge(s.memory)
+	defer frames.Charge(nil)
 	defer frames.Release()
 	for {
-		if conn.SetReadDeadline(time.Now().Add(s.idle)) != nil || ctx.Err() != nil || frames.Begun() != nil {
-			return
+		frame, read, idle := s.next(ctx, conn, frames)
+		if !read {
+			return nil, idle
 		}
-		if !frames.Whole() && conn.SetReadDeadline(time.Now().Add(s.begun)) != nil || ctx.Err() != nil {
-			return
-		}
-		frame, err := frames.Next()
-		if fault.Is(err, fault.TooLarge) || fault.Is(err, fault.Busy) {
-			frames.Release()
+		req, err := luxiwire.ParseRequest(frame)
+		if err != nil {
 			refuse(conn, err.Error(), err)
-			return
+			return nil, false
 		}
-		if err != nil { // gone, too slow, or cut short: nobody to answer
-			return
+		answered, taken := s.take(req.Method)
+		if !taken {
+			return frame, true
 		}
-		if !s.answer(ctx, conn, a, by, frame) {
-			return
+		usable := s.answer(ctx, conn, a, by, req)
+		answered()
+		if !usable {
+			return nil, false
 		}
 		frames.Release()
 	}
+}
+
+// next reads a request. If there is none, idle tells that the context has ended between two.
+func (s *Server) next(ctx context.Context, conn net.Conn, frames *luxiwire.FrameReader) (frame []byte, read, idle bool) {
+	if conn.SetReadDeadline(time.Now().Add(s.idle)) != nil {
+		return nil, false, false
+	}
+	if ctx.Err() != nil || frames.Begun() != nil {
+		return nil, false, ctx.Err() != nil
+	}
+	if !frames.Whole() && conn.SetReadDeadline(time.Now().Add(s.begun)) != nil {
+		return nil, false, false
+	}
+	if ctx.Err() != nil {
+		return nil, false, true
+	}
+	frame, err := frames.Next()
+	if fault.Is(err, fault.TooLarge) || fault.Is(err, fault.Busy) {
+		frames.Release()
+		refuse(conn, err.Error(), err)
+	}
+	return frame, err == nil, false // without one it is gone, too slow, or cut short: nobody to answer
+}
+
+// take asks whether a request is taken.
+func (s *Server) take(method string) (answered func(), taken bool) {
+	if s.deps.Take == nil {
+		return func() {}, true
+	}
+	return s.deps.Take(s.methods[method].effect == changes)
 }
 
 // forget removes a connection from those that the server looks after.
@@ -179,12 +211,7 @@ func (s *Server) forget(conn net.Conn) {
 
 // answer carries out one request, as long as the client is there to read the
 // answer. It reports whether the connection can be used for another.
-func (s *Server) answer(ctx context.Context, conn net.Conn, a *attention, by reason.Account, frame []byte) bool {
-	req, err := luxiwire.ParseRequest(frame)
-	if err != nil {
-		refuse(conn, err.Error(), err)
-		return false
-	}
+func (s *Server) answer(ctx context.Context, conn net.Conn, a *attention, by reason.Account, req luxiwire.Request) bool {
 	ctx, done := a.request(ctx)
 	defer done()
 	if s.deps.NewID != nil {

@@ -205,11 +205,11 @@ func TestTableOfMethods(t *testing.T) {
 // TestWhatOnlyAsks: a request that changes something is never sent again, and never answered by a controller that stands by; nor is one that nobody knows.
 func TestWhatOnlyAsks(t *testing.T) {
 	for name, want := range map[string]effect{
-		"SubmitJob": changes, "CancelJob": changes, "ReplaceFilter": changes, "TypeConsole": changes, "AskIdentity": changes, "BeginDeployment": changes, "NoSuchMethod": changes,
+		"SubmitJob": changes, "CancelJob": changes, "ReplaceFilter": changes, "TypeConsole": changes, "ReadConsole": waits, "AskIdentity": changes, "BeginDeployment": changes, "NoSuchMethod": changes,
 		"WaitForJobChange": asks, "CheckJob": asks, "QueryOSes": asks, "QueryClusterInfo": asks, "QueryServerClusters": asks,
 		"Query": asksStored, "QueryJobs": asksStored, "QueryTags": asksStored, "ExplainDeploymentTask": asksStored, "PreviewDeployment": asksStored,
 	} {
-		if got := New(Deps{}).methods[name].effect; got != want || Asks(name) != (want != changes) {
+		if got := New(Deps{}).methods[name].effect; got != want || Asks(name) != (want == asks || want == asksStored) {
 			t.Errorf("%s: %d, and asks: %t", name, got, Asks(name))
 		}
 		if want == asksStored {
