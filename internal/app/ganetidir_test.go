@@ -1,12 +1,14 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -118,11 +120,11 @@ func TestGanetiFilesAreKept(t *testing.T) {
 			return string(text) == want
 		})
 	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = g.keep(t.Context(), p)
-	}()
+	ctx, stop := context.WithCancel(t.Context())
+	var kept sync.WaitGroup
+	kept.Go(func() { _ = g.keep(ctx, p) })
+	defer kept.Wait() // before the directory goes
+	defer stop()
 	named("one")
 	await("one\n")
 	named("two")
