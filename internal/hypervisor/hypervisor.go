@@ -373,6 +373,8 @@ type Driver interface {
 	// Powercycle returns what has the machine of the node switched off and on, at once and without asking anything that runs on it: behind that nothing
 	// does. Unsupported where the node's operator has not said how, Environment if that cannot be done.
 	Powercycle() (reset func(ctx context.Context) error, err error)
+	// Backing is what the disks of the node are kept in.
+	Backing() storage.Backing
 	// Watch has changed called whenever an instance has changed without a call: its guest ended itself, or its process was
 	// killed. It must not wait, and replaces what was said before.
 	Watch(changed func())

@@ -56,7 +56,7 @@ func (s *Settings) Register(f *pflag.FlagSet) {
 	f.StringVar(&s.Network, "network", s.Network, "kvm: what network cards are joined to: bridge (of the node, that their links name; takes root) or user (a network of its own each; default)")
 	f.StringVar(&s.VolumeGroup, "volume-group", s.VolumeGroup, "kvm: LVM's volume group that has the disks of template plain (takes root; default: the node has none)")
 	f.StringVar(&s.SharedDir, "shared-directory", s.SharedDir, "kvm: directory that several nodes reach, and that has the disks of template sharedfile (default: the node has none)")
-	f.StringVar(&s.Providers, "storage-providers", s.Providers, "kvm: directory of the scripts that make disks of template ext, a directory for each provider, as Ganeti has them (default: the node has none)")
+	f.StringVar(&s.Providers, "storage-providers", s.Providers, "directory of the scripts that make disks of template ext, a directory for each provider, as Ganeti has them; where instances are pretended none is run (default: the node has none)")
 	f.StringVar(&s.Commands, "restricted-commands", s.Commands, "directory of the commands that may be run on the node by name, without arguments, as Ganeti's /etc/ganeti/restricted-commands; they run with the agent's rights (default: none)")
 	f.StringVar(&s.Powercycle, "powercycle", s.Powercycle, "kvm: how the machine is switched off and on when a job asks for it: path of a program, or sysrq, which has the kernel do it at once (takes root; default: such jobs are refused)")
 }
@@ -155,7 +155,7 @@ func (s *Settings) Check() error {
 		return err
 	}
 	if s.Kind() != kvm.Kind {
-		for name, value := range map[string]string{"qemu": s.QEMU, "accelerator": s.Accelerator, "guest-user": s.GuestUser, "network": s.Network, "volume-group": s.VolumeGroup, "shared-directory": s.SharedDir, "storage-providers": s.Providers, "powercycle": s.Powercycle} {
+		for name, value := range map[string]string{"qemu": s.QEMU, "accelerator": s.Accelerator, "guest-user": s.GuestUser, "network": s.Network, "volume-group": s.VolumeGroup, "shared-directory": s.SharedDir, "powercycle": s.Powercycle} {
 			if value != "" {
 				return fault.New(fault.Invalid, "%s: it is about hypervisor kvm, and would have no effect with %s", name, s.Kind()).At(name)
 			}
@@ -214,8 +214,15 @@ func isFile(path string) bool {
 	return err == nil && !info.IsDir()
 }
 
-func openFake(_ context.Context, _ Settings, n Node) (hypervisor.Driver, error) {
-	return fake.Open(fake.Config{Dir: n.Dir, ByUUID: n.ByUUID, SyncRate: syncRate, Away: awayTime})
+func openFake(_ context.Context, s Settings, n Node) (hypervisor.Driver, error) {
+	cfg := fake.Config{Dir: n.Dir, ByUUID: n.ByUUID, SyncRate: syncRate, Away: awayTime, Group: pretendedGroup}
+	if s.Providers != "" {
+		if err := ext.CheckDirectory(s.Providers); err != nil {
+			return nil, err
+		}
+		cfg.Providers = func() ([]storage.Provider, error) { return ext.Providers(s.Providers) }
+	}
+	return fake.Open(cfg)
 }
 
 func openKVM(ctx context.Context, s Settings, n Node) (hypervisor.Driver, error) {
@@ -277,10 +284,13 @@ func (s *Settings) Templates() []string {
 	return out
 }
 
+// pretendedGroup is the volume group where volumes are pretended.
+const pretendedGroup = "xenvg"
+
 // Group is the volume group of new clusters: that of the nodes, or a name where volumes are pretended.
 func (s *Settings) Group() string {
 	if s.Kind() == fake.Kind {
-		return "xenvg"
+		return pretendedGroup
 	}
 	return s.VolumeGroup
 }

@@ -2,7 +2,9 @@ package nodedriver
 
 import (
 	"context"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -52,15 +54,38 @@ func TestADirectoryIsOfOneKind(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	for _, good := range []Settings{{}, Defaults(), {Hypervisor: "kvm"}, {Hypervisor: "kvm", Accelerator: "tcg", GuestUser: "nobody", QEMU: "/usr/bin/kvm", Network: "bridge", VolumeGroup: "vg0"}, {Hypervisor: "kvm", Powercycle: "sysrq"}, {Powercycle: "/sbin/reset", Hypervisor: "kvm"}, {Commands: "/srv/commands"}} {
+	for _, good := range []Settings{{}, Defaults(), {Hypervisor: "kvm"}, {Hypervisor: "kvm", Accelerator: "tcg", GuestUser: "nobody", QEMU: "/usr/bin/kvm", Network: "bridge", VolumeGroup: "vg0"}, {Hypervisor: "kvm", Powercycle: "sysrq"}, {Powercycle: "/sbin/reset", Hypervisor: "kvm"}, {Commands: "/srv/commands"}, {Hypervisor: "fake", Providers: "/srv"}} {
 		if err := good.Check(); err != nil {
 			t.Errorf("%+v: %v", good, err)
 		}
 	}
-	for _, bad := range []Settings{{Hypervisor: "xen"}, {Hypervisor: "fake", QEMU: "x"}, {Hypervisor: "fake", Accelerator: "tcg"}, {Hypervisor: "fake", GuestUser: "x"}, {Hypervisor: "kvm", Accelerator: "hvf"}, {Hypervisor: "kvm", Network: "wifi"}, {Hypervisor: "kvm", GuestUser: "0-5"}, {Hypervisor: "fake", Network: "bridge"}, {Hypervisor: "fake", VolumeGroup: "vg0"}, {Hypervisor: "kvm", VolumeGroup: "-x"}, {Hypervisor: "kvm", SharedDir: "disks"}, {Hypervisor: "fake", SharedDir: "/srv"}, {Hypervisor: "kvm", Providers: "ext"}, {Hypervisor: "fake", Providers: "/srv"}, {Hypervisor: "fake", Powercycle: "sysrq"}, {Hypervisor: "kvm", Powercycle: "reboot"}, {Hypervisor: "fake", Commands: "commands"}} {
+	for _, bad := range []Settings{{Hypervisor: "xen"}, {Hypervisor: "fake", QEMU: "x"}, {Hypervisor: "fake", Accelerator: "tcg"}, {Hypervisor: "fake", GuestUser: "x"}, {Hypervisor: "kvm", Accelerator: "hvf"}, {Hypervisor: "kvm", Network: "wifi"}, {Hypervisor: "kvm", GuestUser: "0-5"}, {Hypervisor: "fake", Network: "bridge"}, {Hypervisor: "fake", VolumeGroup: "vg0"}, {Hypervisor: "kvm", VolumeGroup: "-x"}, {Hypervisor: "kvm", SharedDir: "disks"}, {Hypervisor: "fake", SharedDir: "/srv"}, {Hypervisor: "kvm", Providers: "ext"}, {Hypervisor: "fake", Providers: "srv"}, {Hypervisor: "fake", Powercycle: "sysrq"}, {Hypervisor: "kvm", Powercycle: "reboot"}, {Hypervisor: "fake", Commands: "commands"}} {
 		if err := bad.Check(); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%+v: %v", bad, err)
 		}
+	}
+}
+
+// TestPretendedNodesHaveProviders: those of the directory that is set, which has to be there.
+func TestPretendedNodesHaveProviders(t *testing.T) {
+	dir := t.TempDir()
+	s := Settings{Providers: filepath.Join(dir, "providers")}
+	if _, err := s.Open(t.Context(), Node{Dir: dir}); !fault.Is(err, fault.Environment) {
+		t.Errorf("a directory that is not there: %v", err)
+	}
+	if err := os.MkdirAll(filepath.Join(s.Providers, "shelf"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d, err := s.Open(t.Context(), Node{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := d.Backing().Providers(t.Context()); err != nil || len(found) != 1 || found[0].Name != "shelf" || found[0].Problem == "" {
+		t.Errorf("%+v, %v", found, err)
+	}
+	units, err := d.Backing().Units(t.Context(), storage.VolumeGroups)
+	if err != nil || len(units) != 1 || units[0].Name != s.Group() {
+		t.Errorf("its volume group is %+v, and that of new clusters %s, %v", units, s.Group(), err)
 	}
 }
 

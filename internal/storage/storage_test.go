@@ -44,3 +44,28 @@ func TestPoolsGoByTemplate(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestBackingOfPools: what no driver of a node has is refused, with what the node has instead.
+func TestBackingOfPools(t *testing.T) {
+	ctx := t.Context()
+	d, err := file.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b storage.Backing = storage.Pools{d}
+	if units, err := b.Units(ctx, storage.Files); err != nil || len(units) != 1 {
+		t.Errorf("%+v, %v", units, err)
+	}
+	_, err1 := b.Units(ctx, storage.VolumeGroups)
+	_, err2 := b.LogicalVolumes(ctx)
+	_, err3 := b.SetAllocatable(ctx, "/dev/sda", true)
+	_, err4 := b.Repair(ctx, "vg")
+	for i, err := range []error{err1, err2, err3, err4} {
+		if !fault.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), []string{"lvm-vg", "volume group", "volume group", "volume group"}[i]) {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	if found, err := b.Providers(ctx); err != nil || len(found) != 0 {
+		t.Errorf("%+v, %v", found, err)
+	}
+}

@@ -62,6 +62,11 @@ type Config struct {
 	Memory, MemoryNode int
 	// Disk is the space for instances in MiB (default 4194304).
 	Disk int
+	// Group is what the pretended volume group is called (default xenvg), and Files the pretended directory of disks that are files (default
+	// /srv/ganeti/file-storage). Both have the room of Disk together.
+	Group, Files string
+	// Providers lists the storage providers of the node; nil where it has none, and is believed to have whichever is asked for.
+	Providers func() ([]storage.Provider, error)
 	// CPUs is the number of logical processors (default 32).
 	CPUs int
 	// SyncRate is how many MiB of a mirrored disk are copied in a second; 0 copies at once.
@@ -90,6 +95,7 @@ type Driver struct {
 	unreadable map[string]error
 	// strangers are of files of which nobody knows whose they are; no call changes them.
 	strangers []*record
+	group     groupState
 	back      time.Time // when the node has come up again
 	resets    int
 	changed   func() // see Watch
@@ -111,10 +117,14 @@ func Open(cfg Config) (*Driver, error) {
 	if cfg.CPUs == 0 {
 		cfg.CPUs = 32
 	}
+	cfg.Group, cfg.Files = cmp.Or(cfg.Group, "xenvg"), cmp.Or(cfg.Files, "/srv/ganeti/file-storage")
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
 	d := &Driver{cfg: cfg, changed: func() {}}
+	if err := d.readGroup(); err != nil {
+		return nil, err
+	}
 	begun, err := d.moveBegun()
 	if err != nil {
 		return nil, err
@@ -241,6 +251,11 @@ func (d *Driver) Prepare(ctx context.Context, of hypervisor.Thing, by hypervisor
 		changed = old == nil
 		for _, disk := range disks {
 			i := next.disk(disk.UUID)
+			if grows := i < 0 || next.Disks[i].Size < disk.Size; grows {
+				if err := d.mayMake(&disk); err != nil {
+					return err
+				}
+			}
 			switch {
 			case i < 0:
 				next.Disks = append(next.Disks, disk)

@@ -49,6 +49,7 @@ func Run(t *testing.T, open Opener) {
 		{"balloon", (*suite).balloon},
 		{"survives", (*suite).survives},
 		{"powercycle", (*suite).powercycle},
+		{"backing", (*suite).backing},
 		{"canceled", (*suite).canceled},
 		{"concurrent", (*suite).concurrent},
 	}

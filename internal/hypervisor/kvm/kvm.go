@@ -55,6 +55,8 @@ const Kind = "kvm"
 
 // Volumes are the disks of the node; see package storage, whose Pools do this.
 type Volumes interface {
+	storage.Backing
+
 	// Ensure makes or grows the volume of a disk.
 	Ensure(ctx context.Context, template string, disk storage.Disk) (made, grown bool, err error)
 	// Remove removes the volume with its content.

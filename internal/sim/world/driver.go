@@ -388,6 +388,9 @@ func (d driver) Node(context.Context) (hypervisor.Node, error) {
 		BootID: d.name, Version: "pretended"}, nil
 }
 
+// Backing implements hypervisor.Driver: the world knows no more of disks than how large they are.
+func (d driver) Backing() storage.Backing { return storage.Pools{} }
+
 // Balloon implements hypervisor.Driver. Guests of the world agree at once, up to what their node has.
 func (d driver) Balloon(ctx context.Context, of hypervisor.Thing, memory int) (bool, error) {
 	return d.work(ctx, of, "balloon", func(i hypervisor.Instance, _ bool) (bool, error) {

@@ -64,10 +64,18 @@ func (d *Driver) hold(id string) *volume {
 	return v
 }
 
+// CheckDirectory refuses what is no directory of providers.
+func CheckDirectory(providers string) error {
+	if info, err := os.Stat(providers); err != nil || !info.IsDir() {
+		return fault.New(fault.Environment, "the directory of storage providers is not there: %s", providers).WithHint("each provider is a directory in it, with its scripts")
+	}
+	return nil
+}
+
 // Open opens the records of a node, whose directory is made if it is not there, and the providers that a directory has.
 func Open(dir, providers string) (*Driver, error) {
-	if info, err := os.Stat(providers); err != nil || !info.IsDir() {
-		return nil, fault.New(fault.Environment, "the directory of storage providers is not there: %s", providers).WithHint("each provider is a directory in it, with its scripts")
+	if err := CheckDirectory(providers); err != nil {
+		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fault.New(fault.Environment, "cannot make the directory of volumes: %w", err)

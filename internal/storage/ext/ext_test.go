@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -362,5 +363,31 @@ func TestAScriptThatOutlivesItsAgent(t *testing.T) {
 	}
 	if made, _, err := d.Ensure(t.Context(), disk("one", 4)); err != nil || !made {
 		t.Error(made, err)
+	}
+}
+
+// TestProviders: each directory is told of: those that can be used with their parameters, others with what is wrong.
+func TestProviders(t *testing.T) {
+	s := newShelf(t, t.TempDir())
+	d := s.open()
+	broken := filepath.Join(s.providers, "broken")
+	if err := errors.Join(os.Mkdir(broken, 0o700), os.Mkdir(filepath.Join(s.providers, ".hidden"), 0o700), os.Mkdir(filepath.Join(s.providers, "no way"), 0o700),
+		os.WriteFile(filepath.Join(s.providers, "README"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	got, err := d.Providers(t.Context())
+	want := []storage.Provider{
+		{Name: "broken", Path: broken, Problem: "the storage provider broken has no script create on this node"},
+		{Name: "no way", Path: filepath.Join(s.providers, "no way"), Problem: `"no way" cannot be the name of a storage provider`},
+		{Name: "shelf", Path: filepath.Join(s.providers, "shelf"), Parameters: [][2]string{{"tier", "which disks it is on"}, {"nas_ip", "whose"}}},
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+	if err := os.RemoveAll(s.providers); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Providers(t.Context()); !fault.Is(err, fault.Environment) {
+		t.Errorf("a directory that is gone: %v", err)
 	}
 }

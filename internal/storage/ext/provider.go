@@ -22,7 +22,8 @@ import (
 // provider is a directory of scripts.
 type provider struct {
 	name, dir string
-	params    []string // that it lists
+	params    []string    // that it lists
+	listed    [][2]string // the same, with what it says of them
 }
 
 var (
@@ -40,15 +41,18 @@ const maxName = 100
 const maxList = 64 << 10
 
 // provider looks whether a provider has what it must have.
-func (d *Driver) provider(name string) (*provider, error) {
+func (d *Driver) provider(name string) (*provider, error) { return lookAt(d.providers, name) }
+
+// lookAt looks at a provider of a directory.
+func lookAt(dir, name string) (*provider, error) {
 	if len(name) > maxName || !isProvider.MatchString(name) {
 		return nil, fault.New(fault.Invalid, "%.200q cannot be the name of a storage provider", name).At("provider")
 	}
-	p := &provider{name: name, dir: filepath.Join(d.providers, name)}
+	p := &provider{name: name, dir: filepath.Join(dir, name)}
 	for _, script := range scripts {
 		if !p.has(script) {
 			return nil, fault.New(fault.Environment, "the storage provider %s has no script %s on this node", name, script).At("provider").
-				WithHint("providers are directories in %s; each needs, executable: %s; and parameters.list", d.providers, strings.Join(scripts, ", "))
+				WithHint("providers are directories in %s; each needs, executable: %s; and parameters.list", dir, strings.Join(scripts, ", "))
 		}
 	}
 	text, err := os.ReadFile(filepath.Join(p.dir, "parameters.list"))
@@ -61,6 +65,7 @@ func (d *Driver) provider(name string) (*provider, error) {
 	for line := range strings.Lines(string(text)) {
 		if words := strings.Fields(line); len(words) > 0 {
 			p.params = append(p.params, words[0])
+			p.listed = append(p.listed, [2]string{words[0], strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), words[0]))})
 		}
 	}
 	return p, nil

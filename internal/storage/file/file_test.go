@@ -157,3 +157,31 @@ func TestRoomThatIsPromised(t *testing.T) {
 		t.Errorf("room is given out twice: %v", err)
 	}
 }
+
+// TestUnits: the directory is told of with the files as they are, and the room that new disks can have.
+func TestUnits(t *testing.T) {
+	dir := t.TempDir()
+	own, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, err := OpenShared(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := own.Ensure(t.Context(), storage.Disk{ID: "one", Size: 3}); err != nil {
+		t.Fatal(err)
+	}
+	for kind, d := range map[storage.Kind]*Driver{storage.Files: own, storage.SharedFiles: shared} {
+		units, err := storage.Pools{d}.Units(t.Context(), kind)
+		if err != nil || len(units) != 1 || units[0].Name != dir || units[0].Used != 3 || !units[0].Allocatable || units[0].Size <= units[0].Free || units[0].Free <= 0 {
+			t.Errorf("%s: %+v, %v", kind, units, err)
+		}
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := own.Units(t.Context(), storage.Files); !fault.Is(err, fault.Environment) {
+		t.Errorf("a directory that is gone: %v", err)
+	}
+}

@@ -90,10 +90,14 @@ func (d *Driver) tool(ctx context.Context, name string, args ...string) ([]byte,
 	return out.Bytes(), nil
 }
 
-// report has a tool report in JSON; out is what is under the report's name.
-func (d *Driver) report(ctx context.Context, name, under, columns string, out any, args ...string) error {
-	args = append([]string{"--reportformat", "json", "--units", "b", "--nosuffix", "--options", columns}, args...)
-	text, err := d.tool(ctx, name, append(args, d.group)...)
+// report has a tool report of the group in JSON; out is what is under the report's name.
+func (d *Driver) report(ctx context.Context, name, under, columns string, out any) error {
+	return d.reportOf(ctx, name, under, columns, out, d.group)
+}
+
+// reportOf has a tool report in JSON of what its last arguments say.
+func (d *Driver) reportOf(ctx context.Context, name, under, columns string, out any, of ...string) error {
+	text, err := d.tool(ctx, name, append([]string{"--reportformat", "json", "--units", "b", "--nosuffix", "--options", columns}, of...)...)
 	if err != nil {
 		return err
 	}

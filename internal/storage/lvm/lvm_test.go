@@ -54,7 +54,7 @@ func newTools(t *testing.T, dir string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"vgs", "lvs", "lvcreate", "lvextend", "lvchange", "lvremove"} {
+	for _, name := range []string{"vgs", "lvs", "lvcreate", "lvextend", "lvchange", "lvremove", "pvs", "pvchange", "vgreduce"} {
 		if err := os.Symlink(self, filepath.Join(tools, name)); err != nil && !os.IsExist(err) {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func options(args []string) (alone []string, values map[string][]string) {
 	values = map[string][]string{}
 	for i := 0; i < len(args); i++ {
 		switch {
-		case args[i] == "--yes" || args[i] == "--quiet" || args[i] == "--nosuffix":
+		case args[i] == "--yes" || args[i] == "--quiet" || args[i] == "--nosuffix" || args[i] == "--removemissing" || args[i] == "--force":
 		case strings.HasPrefix(args[i], "--"):
 			values[args[i]] = append(values[args[i]], args[i+1])
 			i++
@@ -78,19 +78,76 @@ func options(args []string) (alone []string, values map[string][]string) {
 	return alone, values
 }
 
+// device is what the pretended group lies on.
+const device = "/dev/sda3"
+
+// shownVolume is a volume with where it lies.
+type shownVolume struct {
+	volume
+
+	Devices string `json:"devices"`
+}
+
+// pretendedDevices are those of the pretended group: one that is there, and how many are gone. Without --force none is given up where volumes lie on it.
+type pretendedDevices struct {
+	Attrs    string
+	Gone     int
+	Needed   bool // volumes lie on what is gone
+	Stubborn bool // nothing helps
+}
+
+func (p *pretendedDevices) write(dir string) error {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(dir+"/devices.json", text, 0o600)
+}
+
+// pretendDevices does what a tool does that is about devices.
+func pretendDevices(dir, tool string, alone []string, values map[string][]string, args []string) error {
+	p := &pretendedDevices{Attrs: "a--"}
+	if text, err := os.ReadFile(dir + "/devices.json"); err == nil {
+		if err := json.Unmarshal(text, p); err != nil {
+			return err
+		}
+	}
+	size := func(n int) string { return strconv.Itoa(n * mib) }
+	switch {
+	case tool == "pvs" && slices.Contains(values["--select"], `vg_name="`+group+`"`) && len(alone) == 0:
+		return json.NewEncoder(os.Stdout).Encode(map[string]any{"report": []any{map[string]any{"pv": []any{map[string]any{
+			"pv_name": device, "pv_size": size(groupSize), "pv_used": size(3), "pv_free": size(groupSize - 3), "pv_attr": p.Attrs}}}}})
+	case tool == "vgs" && slices.Equal(alone, []string{group}):
+		return json.NewEncoder(os.Stdout).Encode(map[string]any{"report": []any{map[string]any{"vg": []any{map[string]any{"vg_missing_pv_count": strconv.Itoa(p.Gone)}}}}})
+	case tool == "pvchange" && slices.Equal(alone, []string{device}):
+		p.Attrs = map[string]string{"y": "a--", "n": "u--"}[values["--allocatable"][0]]
+	case tool == "vgreduce" && slices.Equal(alone, []string{group}) && slices.Contains(args, "--removemissing"):
+		if p.Stubborn || p.Needed && !slices.Contains(args, "--force") {
+			return errors.New("There are still partial LVs in VG vg0")
+		}
+		p.Gone = 0
+	default:
+		return fmt.Errorf("%s with the arguments %q", tool, args)
+	}
+	return p.write(dir)
+}
+
 // pretend does what a tool does.
 func pretend(dir, tool string, args []string) error {
 	if text, err := os.ReadFile(dir + "/fail"); err == nil && string(text) == tool {
 		return fmt.Errorf("%s was told to fail", tool)
 	}
 	state := dir + "/state.json"
-	lvs := map[string]*volume{}
+	lvs := map[string]*shownVolume{}
 	if text, err := os.ReadFile(state); err == nil {
 		if err := json.Unmarshal(text, &lvs); err != nil {
 			return err
 		}
 	}
 	alone, values := options(args)
+	if strings.HasPrefix(tool, "pv") || tool == "vgreduce" || tool == "vgs" && slices.Contains(values["--options"], "vg_missing_pv_count") {
+		return pretendDevices(dir, tool, alone, values, args)
+	}
 	if len(alone) != 1 {
 		return fmt.Errorf("arguments %q", args)
 	}
@@ -113,10 +170,14 @@ func pretend(dir, tool string, args []string) error {
 		return json.NewEncoder(os.Stdout).Encode(map[string]any{"report": []any{map[string]any{"vg": []any{map[string]any{
 			"vg_size": strconv.Itoa(groupSize * mib), "vg_free": strconv.Itoa((groupSize - used) * mib)}}}}})
 	case "lvs":
-		return json.NewEncoder(os.Stdout).Encode(map[string]any{"report": []any{map[string]any{"lv": slices.Collect(maps.Values(lvs))}}})
+		all := slices.Collect(maps.Values(lvs))
+		for _, v := range all {
+			v.Devices = device + "(0)"
+		}
+		return json.NewEncoder(os.Stdout).Encode(map[string]any{"report": []any{map[string]any{"lv": all}}})
 	case "lvcreate":
 		name = values["--name"][0]
-		v = &volume{Name: name, Path: dir + "/" + name, Tags: strings.Join(values["--addtag"], ","), Active: "active"}
+		v = &shownVolume{volume: volume{Name: name, Path: dir + "/" + name, Tags: strings.Join(values["--addtag"], ","), Active: "active"}}
 		lvs[name] = v
 	case "lvremove":
 		delete(lvs, name)
@@ -289,6 +350,7 @@ func TestTheToolsTakeWhatIsAsked(t *testing.T) {
 	if after, err := d.Space(t.Context()); err != nil || after.Free != before.Free-16 {
 		t.Errorf("%+v, %v", after, err)
 	}
+	theRealDevices(t, d, before)
 	if _, _, err := d.Ensure(t.Context(), storage.Disk{ID: "two", Size: before.Total}); !fault.Is(err, fault.Exhausted) {
 		t.Errorf("more than there is: %v", err)
 	}
@@ -336,7 +398,7 @@ func realTools(t *testing.T) *Driver {
 	})
 	run("pvcreate", "--config", config, "--yes", device)
 	run("vgcreate", "--config", config, name, device)
-	for _, tool := range []string{"vgs", "lvs", "lvcreate", "lvextend", "lvchange", "lvremove"} {
+	for _, tool := range []string{"vgs", "lvs", "lvcreate", "lvextend", "lvchange", "lvremove", "pvs", "pvchange", "vgreduce"} {
 		text := "#!/bin/sh\nexec " + tool + " --config '" + config + "' \"$@\"\n"
 		if err := os.WriteFile(filepath.Join(dir, tool), []byte(text), 0o700); err != nil {
 			t.Fatal(err)
@@ -347,4 +409,108 @@ func realTools(t *testing.T) *Driver {
 		t.Fatal(err)
 	}
 	return d
+}
+
+// theRealDevices holds what is told of devices, and done about them, on a group with one device and a volume of 16 MiB.
+func theRealDevices(t *testing.T, d *Driver, group storage.Space) {
+	t.Helper()
+	units, err := d.Units(t.Context(), storage.PhysicalDisks)
+	if err != nil || len(units) != 1 || units[0].Size != group.Total || units[0].Used != 16 || units[0].Free != group.Total-16 || !units[0].Allocatable {
+		t.Fatalf("%+v, %v", units, err)
+	}
+	want := []storage.LogicalVolume{{Group: d.group, Name: "one", Device: units[0].Name, Size: 16, Disk: "one"}}
+	if got, err := d.LogicalVolumes(t.Context()); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, may := range []bool{false, true} {
+		changed, err := d.SetAllocatable(t.Context(), units[0].Name, may)
+		after, err2 := d.Units(t.Context(), storage.PhysicalDisks)
+		if err != nil || err2 != nil || !changed || after[0].Allocatable != may {
+			t.Errorf("%v: %v, %v, %+v, %v", may, changed, err, after, err2)
+		}
+	}
+	if changed, err := d.Repair(t.Context(), d.group); err != nil || changed {
+		t.Errorf("a group of which nothing is gone: %v, %v", changed, err)
+	}
+	if _, err := d.tool(t.Context(), "vgreduce", "--removemissing", "--force", d.group); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestUnits(t *testing.T) {
+	d := open0(t, t.TempDir())
+	if _, err := d.tool(t.Context(), "lvcreate", "--name", "theirs", "--size", "4m", group); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := d.Ensure(t.Context(), storage.Disk{ID: "one", Size: 2}); err != nil {
+		t.Fatal(err)
+	}
+	for kind, want := range map[storage.Kind]storage.Unit{
+		storage.VolumeGroups:  {Name: group, Size: groupSize, Used: 6, Free: groupSize - 6, Allocatable: true},
+		storage.PhysicalDisks: {Name: device, Size: groupSize, Used: 3, Free: groupSize - 3, Allocatable: true},
+	} {
+		if got, err := d.Units(t.Context(), kind); err != nil || !slices.Equal(got, []storage.Unit{want}) {
+			t.Errorf("%s: %+v, %v", kind, got, err)
+		}
+	}
+	want := []storage.LogicalVolume{{Group: group, Name: "one", Device: device, Size: 2, Disk: "one"}, {Group: group, Name: "theirs", Device: device, Size: 4}}
+	if got, err := d.LogicalVolumes(t.Context()); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, tool := range []string{"vgs", "pvs"} {
+		d.fail(t, tool)
+		kind := map[string]storage.Kind{"vgs": storage.VolumeGroups, "pvs": storage.PhysicalDisks}[tool]
+		if _, err := d.Units(t.Context(), kind); !fault.Is(err, fault.Environment) || !strings.Contains(err.Error(), tool) {
+			t.Errorf("%s fails: %v", tool, err)
+		}
+	}
+}
+
+// TestAllocatable: a device of the group, and of no other, gives out room or not; what is so already is no change.
+func TestAllocatable(t *testing.T) {
+	d := open0(t, t.TempDir())
+	for i, may := range []bool{true, false, false, true} {
+		changed, err := d.SetAllocatable(t.Context(), device, may)
+		units, err2 := d.Units(t.Context(), storage.PhysicalDisks)
+		if err != nil || err2 != nil || changed != (i%2 == 1) || units[0].Allocatable != may {
+			t.Errorf("%d: %v, %v, %+v, %v", i, changed, err, units, err2)
+		}
+	}
+	for _, name := range []string{"/dev/sdb", "--all", ""} {
+		if _, err := d.SetAllocatable(t.Context(), name, false); !fault.Is(err, fault.NotFound) || !strings.Contains(err.Error(), device) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+// TestRepair: a group does without what is gone, by force where volumes lay on it, and nothing is done to one that is whole, or another one.
+func TestRepair(t *testing.T) {
+	for name, tc := range map[string]struct {
+		devices pretendedDevices
+		changed bool
+		code    fault.Code
+	}{
+		"whole":  {pretendedDevices{}, false, ""},
+		"gone":   {pretendedDevices{Gone: 1}, true, ""},
+		"needed": {pretendedDevices{Gone: 2, Needed: true}, true, ""},
+		"stays":  {pretendedDevices{Gone: 1, Stubborn: true}, false, fault.Environment},
+	} {
+		d := open0(t, t.TempDir())
+		if err := tc.devices.write(d.tools); err != nil {
+			t.Fatal(err)
+		}
+		changed, err := d.Repair(t.Context(), group)
+		if changed != tc.changed || fault.CodeOf(err) != tc.code {
+			t.Errorf("%s: %v, %v", name, changed, err)
+		}
+		if left, err := d.missing(t.Context()); err != nil || (left == 0) != (tc.code == "") {
+			t.Errorf("%s: %d are gone, %v", name, left, err)
+		}
+		if tc.code != "" && (!strings.Contains(err.Error(), "Volume group 'vg0' still not consistent") || !strings.Contains(err.Error(), "There are still partial LVs")) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := d.Repair(t.Context(), "other"); !fault.Is(err, fault.NotFound) {
+			t.Errorf("another group: %v", err)
+		}
+	}
 }
