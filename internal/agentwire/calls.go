@@ -17,6 +17,7 @@ import (
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/reason"
+	"github.com/drover-project/drover/internal/storage"
 )
 
 // Served is a node that is served: it is asked for what executors need, and for what queries do.
@@ -205,6 +206,14 @@ type (
 		Order agent.Order `json:"order"`
 		Name  string      `json:"name"`
 	}
+	toStorage struct {
+		Order agent.Order `json:"order"`
+		Name  string      `json:"name"`
+		May   bool        `json:"may,omitempty"`
+	}
+	ofKind struct {
+		Kind storage.Kind `json:"kind"`
+	}
 	toOrder struct {
 		Order agent.Order `json:"order"`
 	}
@@ -374,6 +383,21 @@ var (
 	callRunHooks = call[toHooks, []hooks.Result]{name: "run-hooks", lasts: true, do: func(ctx context.Context, n Served, a toHooks, _ func(string)) ([]hooks.Result, error) {
 		return n.RunHooks(ctx, a.Order, a.Hooks)
 	}}
+	callStorageUnits = call[ofKind, []storage.Unit]{name: "storage-units", do: func(ctx context.Context, n Served, a ofKind, _ func(string)) ([]storage.Unit, error) {
+		return n.StorageUnits(ctx, a.Kind)
+	}}
+	callLogicalVolumes = call[nothing, []storage.LogicalVolume]{name: "logical-volumes", do: func(ctx context.Context, n Served, _ nothing, _ func(string)) ([]storage.LogicalVolume, error) {
+		return n.LogicalVolumes(ctx)
+	}}
+	callProviders = call[nothing, []storage.Provider]{name: "providers", do: func(ctx context.Context, n Served, _ nothing, _ func(string)) ([]storage.Provider, error) {
+		return n.Providers(ctx)
+	}}
+	callSetAllocatable = call[toStorage, none]{name: "set-allocatable", lasts: true, do: func(ctx context.Context, n Served, a toStorage, _ func(string)) (none, error) {
+		return none{}, n.SetAllocatable(ctx, a.Order, a.Name, a.May)
+	}}
+	callRepairStorage = call[toStorage, none]{name: "repair-storage", lasts: true, do: func(ctx context.Context, n Served, a toStorage, _ func(string)) (none, error) {
+		return none{}, n.RepairStorage(ctx, a.Order, a.Name)
+	}}
 	callPowercycle = call[toOrder, string]{name: "powercycle", lasts: true, once: true, do: func(ctx context.Context, n Served, a toOrder, _ func(string)) (string, error) {
 		return n.Powercycle(ctx, a.Order)
 	}}
@@ -402,6 +426,8 @@ var calls = map[string]served{
 	callStop.name: callStop.served(), callRebootSoft.name: callRebootSoft.served(), callRebootHard.name: callRebootHard.served(),
 	callRename.name: callRename.served(), callRemove.name: callRemove.served(), callRunTask.name: callRunTask.served(), callRunHooks.name: callRunHooks.served(), callRunCommand.name: callRunCommand.served(),
 	callPowercycle.name: callPowercycle.served(), callRenewCertificate.name: callRenewCertificate.served(),
+	callStorageUnits.name: callStorageUnits.served(), callLogicalVolumes.name: callLogicalVolumes.served(),
+	callProviders.name: callProviders.served(), callSetAllocatable.name: callSetAllocatable.served(), callRepairStorage.name: callRepairStorage.served(),
 }
 
 // plain returns a specification whose parameters are as in the inventory: whole numbers are integers, others floats.

@@ -22,6 +22,7 @@ import (
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/reason"
+	"github.com/drover-project/drover/internal/storage"
 )
 
 // Conn returns the connection of an agent, and waits for one until ctx ends.
@@ -443,6 +444,39 @@ func (c *Client) Powercycle(ctx context.Context, order agent.Order) (string, err
 func (c *Client) RenewCertificate(ctx context.Context, order agent.Order) (string, error) {
 	serial, err := callRenewCertificate.ask(ctx, c, toOrder{order}, quiet)
 	return serial, c.newer(err, "renewing its certificate when it is told to")
+}
+
+// ofStorage is what agents of before do not know.
+const ofStorage = "telling of what disks are kept in"
+
+// StorageUnits lists the units of a kind that the disks of the node are kept in.
+func (c *Client) StorageUnits(ctx context.Context, kind storage.Kind) ([]storage.Unit, error) {
+	units, err := callStorageUnits.ask(ctx, c, ofKind{kind}, quiet)
+	return units, c.newer(err, ofStorage)
+}
+
+// LogicalVolumes lists the volumes of the node's volume group.
+func (c *Client) LogicalVolumes(ctx context.Context) ([]storage.LogicalVolume, error) {
+	volumes, err := callLogicalVolumes.ask(ctx, c, nothing{}, quiet)
+	return volumes, c.newer(err, ofStorage)
+}
+
+// Providers lists what may be storage providers of the node.
+func (c *Client) Providers(ctx context.Context) ([]storage.Provider, error) {
+	found, err := callProviders.ask(ctx, c, nothing{}, quiet)
+	return found, c.newer(err, ofStorage)
+}
+
+// SetAllocatable has new disks be made on a device of the volume group, or not.
+func (c *Client) SetAllocatable(ctx context.Context, order agent.Order, device string, may bool) error {
+	_, err := callSetAllocatable.ask(ctx, c, toStorage{order, device, may}, quiet)
+	return c.newer(err, "changing what disks are kept in")
+}
+
+// RepairStorage has the volume group do without the devices that are gone.
+func (c *Client) RepairStorage(ctx context.Context, order agent.Order, group string) error {
+	_, err := callRepairStorage.ask(ctx, c, toStorage{Order: order, Name: group}, quiet)
+	return c.newer(err, "changing what disks are kept in")
 }
 
 // FindOS tells about an operating system definition of the node.

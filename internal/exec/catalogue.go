@@ -19,7 +19,7 @@ const (
 // ask about them.
 func All(source Source, names Names) Catalogue {
 	all := queryExecutors(source)
-	for _, part := range []Catalogue{namingExecutors(names), instanceExecutors, clusterExecutors, groupExecutors, imageExecutors, exportExecutors, tagAndTestExecutors} {
+	for _, part := range []Catalogue{namingExecutors(names), instanceExecutors, clusterExecutors, groupExecutors, imageExecutors, exportExecutors, storageExecutors, tagAndTestExecutors} {
 		maps.Copy(all, part)
 	}
 	return all
@@ -110,13 +110,22 @@ var exportExecutors = Catalogue{
 	"OP_BACKUP_REMOVE":  {Locks: exportOwnerLocks, Prepare: backupRemove, Resumable: true, Why: setsAState},
 }
 
+var storageExecutors = Catalogue{
+	"OP_NODE_QUERYVOLS":      {Locks: storageLocks, Prepare: queryVolumes, Resumable: true, Why: asksOnly},
+	"OP_NODE_QUERY_STORAGE":  {Locks: storageLocks, Prepare: queryStorage, Resumable: true, Why: asksOnly},
+	"OP_NODE_MODIFY_STORAGE": {Locks: OnNode(fieldNode), Asks: true, Prepare: modifyStorage, Resumable: true, Why: setsAState},
+	"OP_REPAIR_NODE_STORAGE": {Locks: OnNode(fieldNode), Asks: true, Prepare: repairStorage, Resumable: true, Why: setsAState},
+}
+
 var tagAndTestExecutors = Catalogue{
 	"OP_TAGS_GET":    {Prepare: tagsGet, Resumable: true, Why: asksOnly},
 	"OP_TAGS_SEARCH": {Prepare: tagsSearch, Resumable: true, Why: asksOnly},
 	"OP_TAGS_SET":    {Locks: tagLocks, Prepare: tagsSet, Resumable: true, Why: setsAState},
 	"OP_TAGS_DEL":    {Locks: tagLocks, Prepare: tagsDel, Why: removesOnce},
 
-	"OP_TEST_DELAY":  {Locks: delayLocks, Asks: true, Prepare: testDelay, Resumable: true, Why: waitsOn},
-	"OP_TEST_DUMMY":  {Prepare: testDummy, Why: submitsOnce},
+	"OP_TEST_DELAY":     {Locks: delayLocks, Asks: true, Prepare: testDelay, Resumable: true, Why: waitsOn},
+	"OP_TEST_DUMMY":     {Prepare: testDummy, Why: submitsOnce},
+	"OP_TEST_OS_PARAMS": {Prepare: testOSParams, Resumable: true, Why: asksOnly},
+
 	"OP_TEST_JQUEUE": {Prepare: testJobQueue, Resumable: true, Why: asksOnly},
 }

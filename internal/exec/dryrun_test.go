@@ -77,6 +77,13 @@ var samples = map[string]params{
 	"OP_OOB_COMMAND":        {"node_names": []any{"node9", "node8"}, "command": "power-off", "ignore_status": true},
 	"OP_RESTRICTED_COMMAND": {"command": "says", "nodes": []any{"node1"}},
 
+	"OP_NODE_QUERYVOLS":       {"output_fields": []any{"name"}},
+	"OP_NODE_QUERY_STORAGE":   {"output_fields": []any{"name"}, "storage_type": "file"},
+	"OP_NODE_MODIFY_STORAGE":  {"node_name": "node2", "storage_type": "lvm-pv", "name": "/dev/fake0", "changes": params{"allocatable": false}},
+	"OP_REPAIR_NODE_STORAGE":  {"node_name": "node2", "storage_type": "lvm-vg", "name": "xenvg"},
+	"OP_EXT_STORAGE_DIAGNOSE": {"output_fields": []any{"name"}},
+	"OP_TEST_OS_PARAMS":       {"osparams_secret": params{"root": "x"}},
+
 	"OP_INSTANCE_MULTI_ALLOC":      {"instances": []any{params{"OP_ID": "OP_INSTANCE_CREATE", "instance_name": "new", "mode": "create", "disks": []any{}, "nics": []any{}, "os_type": "noop"}}},
 	"OP_INSTANCE_CHANGE_GROUP":     {"instance_name": "pair", "target_groups": []any{"far"}},
 	"OP_INSTANCE_ACTIVATE_DISKS":   {"instance_name": "pair", "wait_for_sync": true},

@@ -29,6 +29,7 @@ func queryExecutors(source Source) Catalogue {
 		"OP_CLUSTER_QUERY":        asking(clusterQuery),
 		"OP_CLUSTER_CONFIG_QUERY": asking(clusterConfigQuery),
 		"OP_OS_DIAGNOSE":          asking(osDiagnose),
+		"OP_EXT_STORAGE_DIAGNOSE": asking(providerDiagnose),
 	}
 }
 
@@ -67,6 +68,14 @@ func clusterConfigQuery(src *query.Source, op *opcode.Opcode) (any, error) {
 
 func osDiagnose(src *query.Source, op *opcode.Opcode) (any, error) {
 	result, err := items.OSes(src, op.Strings("names"), op.Strings("output_fields"))
+	if err != nil {
+		return nil, err
+	}
+	return json.RawMessage(result.AppendValues(nil)), nil
+}
+
+func providerDiagnose(src *query.Source, op *opcode.Opcode) (any, error) {
+	result, err := items.Old(src, "extstorage", op.Strings("names"), op.Strings("output_fields"))
 	if err != nil {
 		return nil, err
 	}

@@ -171,7 +171,7 @@ type change struct{ node, instance, method string }
 
 // observes reports whether a method of a driver only looks.
 func observes(method string) bool {
-	return method == "node" || method == "instance" || method == "named" || method == "instances"
+	return slices.Contains([]string{"node", "instance", "named", "instances", "units", "volumes", "providers"}, method)
 }
 
 // mustHold checks that the opcode asked for the locks of every node, and of
@@ -193,8 +193,8 @@ func (r *rig) mustHold(op *opcode.Opcode, request lock.Request) {
 		if node == nil || !covered(lock.Node, node.UUID) || !covered(lock.NodeRes, node.UUID) {
 			r.Fatalf("%s changes something on %s (%s of %s) and did not ask for its locks: %v", op.ID, c.node, c.method, c.instance, request)
 		}
-		if op.ID == "OP_NODE_CLEAR_ORPHANS" || op.ID == "OP_DISK_REMOVE" {
-			continue // what the inventory does not know has no lock: whoever could add it shares the node's
+		if op.ID == "OP_NODE_CLEAR_ORPHANS" || op.ID == "OP_DISK_REMOVE" || c.instance == "" {
+			continue // what the inventory does not know has no lock: whoever could add it shares the node's; nor is there one for what is of no instance
 		}
 		// Whoever makes a name locks its first label, whatever else it is given.
 		label, _, _ := strings.Cut(c.instance, ".")

@@ -10,6 +10,7 @@ import (
 	"github.com/drover-project/drover/internal/hooks"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/reason"
+	"github.com/drover-project/drover/internal/storage"
 )
 
 // Node is what executors need of a node. The agent in this process is one; an
@@ -97,6 +98,14 @@ type Node interface {
 
 	// RunCommand runs a restricted command of the node, and returns what it said. Given again, the order runs it again.
 	RunCommand(ctx context.Context, order agent.Order, name string) (string, error)
+
+	// StorageUnits, LogicalVolumes and Providers tell what the disks of the node are kept in, and SetAllocatable and RepairStorage change that: see
+	// storage.Backing. Unsupported of what the node has not, and by agents of before.
+	StorageUnits(ctx context.Context, kind storage.Kind) ([]storage.Unit, error)
+	LogicalVolumes(ctx context.Context) ([]storage.LogicalVolume, error)
+	Providers(ctx context.Context) ([]storage.Provider, error)
+	SetAllocatable(ctx context.Context, order agent.Order, device string, may bool) error
+	RepairStorage(ctx context.Context, order agent.Order, group string) error
 
 	// Powercycle has the machine switched off and on in a moment, and returns what is to be said of that; Unsupported where its operator has not said how.
 	Powercycle(ctx context.Context, order agent.Order) (string, error)

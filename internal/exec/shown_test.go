@@ -155,6 +155,16 @@ func (n heard) Powercycle(ctx context.Context, order agent.Order) (string, error
 	return n.anyNode.Powercycle(ctx, order)
 }
 
+func (n heard) SetAllocatable(ctx context.Context, order agent.Order, device string, may bool) error {
+	n.note(order, setAllocatable, "")
+	return n.anyNode.SetAllocatable(ctx, order, device, may)
+}
+
+func (n heard) RepairStorage(ctx context.Context, order agent.Order, group string) error {
+	n.note(order, repairUnit, "")
+	return n.anyNode.RepairStorage(ctx, order, group)
+}
+
 func (n heard) RunCommand(ctx context.Context, order agent.Order, name string) (string, error) {
 	n.note(order, runCommand, "")
 	return n.anyNode.RunCommand(ctx, order, name)

@@ -2,9 +2,11 @@ package exec
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -255,4 +257,20 @@ func testJobQueue(_ context.Context, env *Env) (Plan, error) {
 		}
 		return true, nil
 	}, Dry: true}, nil
+}
+
+// testOSParams prepares OP_TEST_OS_PARAMS: it shows that secrets have arrived, and keeps them.
+func testOSParams(_ context.Context, env *Env) (Plan, error) {
+	names := slices.Sorted(maps.Keys(env.Op.Map("osparams_secret")))
+	if len(names) == 0 {
+		return Plan{}, fault.New(fault.Invalid, "Opcode needs secret parameters").At("osparams_secret")
+	}
+	return Plan{Do: func(context.Context) (any, error) {
+		shown := make([]string, len(names))
+		for i, name := range names {
+			shown[i] = "'" + name + "': '<redacted>'"
+		}
+		env.Logf("Secret OS parameters: {%s}", strings.Join(shown, ", "))
+		return nil, nil
+	}}, nil
 }

@@ -301,7 +301,7 @@ func consoles(snap *cluster.Snapshot, node string) map[string]map[string]any {
 	return out
 }
 
-// ask takes the state of one node; operating systems and exports are not in it and asked for.
+// ask takes the state of one node; operating systems, storage providers and exports are not in it and asked for.
 func (q *Querier) ask(ctx context.Context, need query.Need, name string) query.NodeState {
 	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()
@@ -312,6 +312,9 @@ func (q *Querier) ask(ctx context.Context, need query.Need, name string) query.N
 	}
 	if err == nil && need&query.NeedOS != 0 {
 		err = askOS(ctx, a, &state)
+	}
+	if err == nil && need&query.NeedExtStorage != 0 {
+		err = askProviders(ctx, a, &state)
 	}
 	if err == nil && need&query.NeedExports != 0 {
 		state.Exports, err = a.Exports(ctx)
@@ -378,6 +381,21 @@ func askOS(ctx context.Context, a Node, state *query.NodeState) error {
 			s.APIVersions = append(s.APIVersions, int64(v))
 		}
 		state.OS[o.Name] = s
+	}
+	return nil
+}
+
+func askProviders(ctx context.Context, a Node, state *query.NodeState) error {
+	list, err := a.Providers(ctx)
+	if err != nil {
+		return err
+	}
+	if state.AsOf == 0 {
+		state.AsOf = time.Now().UnixNano()
+	}
+	state.ExtStorage = make(map[string]query.ExtStorageState, len(list))
+	for _, p := range list {
+		state.ExtStorage[p.Name] = query.ExtStorageState{Path: p.Path, Valid: p.Problem == "", Diagnose: p.Problem, Parameters: p.Parameters}
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/storage"
 )
 
 // Node is what queries need of a node. The agent in this process is one.
@@ -19,6 +20,8 @@ type Node interface {
 	OSes(ctx context.Context) ([]agent.OS, error)
 	// Exports lists the exports of instances that the node keeps.
 	Exports(ctx context.Context) ([]string, error)
+	// Providers lists what may be storage providers of the node.
+	Providers(ctx context.Context) ([]storage.Provider, error)
 	// ReadConsole and TypeConsole are about the serial line of an instance.
 	ReadConsole(ctx context.Context, of hypervisor.Thing, at uint64, wait time.Duration) (console.Piece, error)
 	TypeConsole(ctx context.Context, of hypervisor.Thing, keys []byte) error

@@ -55,10 +55,9 @@ var testOpcodes = []*Definition{
 		},
 	},
 	{
-		ID:          "OP_TEST_OS_PARAMS",
-		Unsupported: true,
-		Doc:         "Accepts secret parameters, to test how they are handled.",
-		Result:      "null",
+		ID:     "OP_TEST_OS_PARAMS",
+		Doc:    "Accepts secret parameters, to test how they are handled.",
+		Result: "null",
 		Params: []Param{
 			optional("osparams_secret", MapOf(String, SecretAny), "parameters for the scripts that are not stored"),
 		},

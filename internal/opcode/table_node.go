@@ -92,20 +92,18 @@ var nodeOpcodes = []*Definition{
 		},
 	},
 	{
-		ID:          "OP_NODE_QUERYVOLS",
-		Unsupported: true,
-		Doc:         "Lists the logical volumes on nodes.",
-		Result:      "list of any",
+		ID:     "OP_NODE_QUERYVOLS",
+		Doc:    "Lists the logical volumes on nodes.",
+		Result: "list of any",
 		Params: []Param{
 			required("output_fields", List(NonEmptyString), "fields to return"),
 			defaulted("nodes", List(NonEmptyString), []any{}, "names of the nodes; all if empty"),
 		},
 	},
 	{
-		ID:          "OP_NODE_QUERY_STORAGE",
-		Unsupported: true,
-		Doc:         "Lists the storage units of nodes.",
-		Result:      "list of list of any",
+		ID:     "OP_NODE_QUERY_STORAGE",
+		Doc:    "Lists the storage units of nodes.",
+		Result: "list of list of any",
 		Params: []Param{
 			required("output_fields", List(NonEmptyString), "fields to return"),
 			optional("storage_type", storageKind, "kind of storage"),
@@ -115,7 +113,6 @@ var nodeOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_NODE_MODIFY_STORAGE",
-		Unsupported:  true,
 		SummaryField: "node_name",
 		Doc:          "Changes a storage unit of a node.",
 		Result:       "null",
@@ -129,7 +126,6 @@ var nodeOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_REPAIR_NODE_STORAGE",
-		Unsupported:  true,
 		SummaryField: "node_name",
 		Doc:          "Repairs a storage unit of a node.",
 		Result:       "null",

@@ -34,10 +34,9 @@ var queryOpcodes = []*Definition{
 		},
 	},
 	{
-		ID:          "OP_EXT_STORAGE_DIAGNOSE",
-		Unsupported: true,
-		Doc:         "Lists the external storage providers of nodes.",
-		Result:      "list of list of any",
+		ID:     "OP_EXT_STORAGE_DIAGNOSE",
+		Doc:    "Lists the external storage providers of nodes.",
+		Result: "list of list of any",
 		Params: []Param{
 			required("output_fields", List(NonEmptyString), "fields to return"),
 			defaulted("names", List(NonEmptyString), []any{}, "names of providers; all if empty"),

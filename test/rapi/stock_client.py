@@ -529,6 +529,23 @@ def check_export_and_import(c):
     c.succeed(c.client.DeleteInstance(name))
 
 
+def check_storage(c):
+    """What disks are kept in is told and changed, and asked for in the ways in which the client asks."""
+    x = c.client
+    for kind, name in (("file", "/srv/ganeti/file-storage"), ("lvm-vg", "xenvg"), ("lvm-pv", "/dev/fake0")):
+        [units] = c.succeed(x.GetNodeStorageUnits(c.node, kind, "node,type,name,size,used,free,allocatable"))["opresult"]
+        [(node, told, there, size, used, free, allocatable)] = units
+        assert (node, told, there, allocatable) == (c.node, kind, name, True) and size >= free > 0 and used >= 0, units
+    for may in (False, True):
+        c.succeed(x.ModifyNodeStorageUnits(c.node, "lvm-pv", "/dev/fake0", allocatable=may))
+        assert c.succeed(x.GetNodeStorageUnits(c.node, "lvm-pv", "allocatable"))["opresult"] == [[[may]]]
+    c.succeed(x.RepairNodeStorageUnits(c.node, "lvm-vg", "xenvg"))
+    for job in (x.ModifyNodeStorageUnits(c.node, "lvm-pv", "/dev/sda", allocatable=False), x.RepairNodeStorageUnits(c.node, "lvm-vg", "vg"),
+                x.ModifyNodeStorageUnits(c.node, "lvm-vg", "xenvg", allocatable=False), x.GetNodeStorageUnits(c.node, "ext", "name"),
+                x.GetNodeStorageUnits(c.node, "file", "nosuch"), x.ModifyNodeStorageUnits(c.node, "lvm-pv", "/dev/fake0")):
+        assert x.WaitForJobCompletion(job) is False and c.status(job) == "error", job
+
+
 def check_multi_allocation(c):
     one = lambda name, memory: c.client.InstanceAllocation("create", name, "diskless", [], [], os="noop", beparams={"memory": memory},
                                                            name_check=False, ip_check=False)
@@ -544,7 +561,7 @@ def check_multi_allocation(c):
 
 
 def check_every_method(c):
-    """All other methods of the client must be understood: each makes a job, or tells that this version cannot."""
+    """All other methods of the client must be understood: each makes a job."""
     c.succeed(c.create("all.example.com"))
     hold = c.rule(0, [], "PAUSE", "these jobs shall not run")
     x, i, n = c.client, "all.example.com", c.node
@@ -563,11 +580,6 @@ def check_every_method(c):
         x.PrepareExport(i, "local"), x.ExportInstance(i, "local", n, shutdown=True),
         x.InstancesMultiAlloc([x.InstanceAllocation("create", "m.example.com", "diskless", [], [], os="noop")], iallocator="hail"),
     ]
-    for unsupported in [
-            lambda: x.GetNodeStorageUnits(n, "file", "name,size"), lambda: x.ModifyNodeStorageUnits(n, "lvm-pv", "sda", allocatable=False),
-            lambda: x.RepairNodeStorageUnits(n, "lvm-vg", "vg"),
-    ]:
-        assert "has no executor" in refused(501, unsupported)
     assert x.GetGroupTags("default") == []
     for job in jobs:
         assert x.CancelJob(job)[0] is True, job

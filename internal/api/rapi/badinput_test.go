@@ -137,7 +137,6 @@ func TestNothingIsTakenWithoutEffect(t *testing.T) {
 		{"GET", "/2/query/instance?figures=count", "", 200, `"data":[[[0,2]]]`},
 		{"PUT", "/2/query/instance?group_by=pnode", `{"qfilter":null}`, 200, `"data":`},
 		{"PUT", "/2/instances/db1.gntpeer.example/startup", `{"x":1}`, 400, "The body has the key 'x', which means nothing here; it may have: depends, reason"},
-		{"GET", "/2/nodes/nosuch/storage?storage_type=file&output_fields=name", ``, 501, "OP_NODE_QUERY_STORAGE can't be executed yet"},
 		{"GET", "/2/query/instance?fields=name&filter=" + url.QueryEscape(`["==","name","db1"]`), "", 200, `"data":[[[0,"db1.gntpeer.example"]]]`},
 		{"GET", "/2/query/job/watch?fields=id&x=1", "", 400, "The parameter 'x' means nothing here; there are: fields, filter"},
 		{"GET", "/2/jobs/1/explain?x=1", "", 400, "The parameter 'x' means nothing here; there is none"},

@@ -32,6 +32,7 @@ import (
 	"github.com/drover-project/drover/internal/hypervisor/fake"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/reason"
+	"github.com/drover-project/drover/internal/storage"
 	"github.com/drover-project/drover/internal/testkit"
 )
 
@@ -59,7 +60,9 @@ const Life = "life-of-nodetest"
 func New(t *testing.T, reach Reach) *Rig {
 	t.Helper()
 	r := &Rig{T: t, Dir: filepath.Join(t.TempDir(), "node")}
-	driver, err := fake.Open(fake.Config{Dir: filepath.Join(t.TempDir(), "fake"), Fault: r.called})
+	driver, err := fake.Open(fake.Config{Dir: filepath.Join(t.TempDir(), "fake"), Fault: r.called, Providers: func() ([]storage.Provider, error) {
+		return []storage.Provider{{Name: "shelf", Path: "/shelf", Problem: "it has no scripts"}}, nil
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,6 +235,7 @@ func Run(t *testing.T, reach Reach) {
 		{"restricted commands", restrictedCommands},
 		{"a powercycle", powercycle},
 		{"another certificate", anotherCertificate},
+		{"storage units", storageUnits},
 		{"a delay", delay},
 		{"orders beside one another", beside},
 		{"tasks", tasks},

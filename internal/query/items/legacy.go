@@ -11,7 +11,7 @@ import (
 // oldNames says by which fields the old list requests look items up.
 var oldNames = map[string][]string{
 	"instance": {"name", "uuid"}, "node": {"name", "uuid"}, "group": {"name", "uuid"}, "network": {"name", "uuid"},
-	"job": {"id", "id"}, "export": {"node", "node"}, "filter": {"uuid"},
+	"job": {"id", "id"}, "export": {"node", "node"}, "filter": {"uuid"}, "extstorage": {"name"},
 }
 
 // OldFilter returns the filter that an old list request (QueryInstances,
