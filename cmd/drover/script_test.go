@@ -165,14 +165,14 @@ func cluster(nodes int) (dir string, stop func() error, err error) {
 		return "", func() error { return nil }, err
 	}
 	log, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
+	if err = errors.Join(err, os.Mkdir(filepath.Join(dir, "providers"), 0o700)); err != nil {
 		return dir, func() error { return os.RemoveAll(dir) }, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(readiness, 1), make(chan error, 1)
 	go func() {
 		ended <- app.Run(ctx, app.Options{Data: dir, RAPI: "127.0.0.1:0", Compute: "127.0.0.1:0", Mond: "127.0.0.1:0", AgentAddress: "127.0.0.1:0", Nodes: nodes, Tasks: true,
-			Driver: nodedriver.Settings{Commands: filepath.Join(dir, "commands")}, OutOfBand: filepath.Join(dir, "oob"),
+			Driver: nodedriver.Settings{Commands: filepath.Join(dir, "commands"), Providers: filepath.Join(dir, "providers")}, OutOfBand: filepath.Join(dir, "oob"),
 			Out: ready, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	}()
 	stop = func() error {

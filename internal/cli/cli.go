@@ -161,6 +161,6 @@ func commandAt(root *cobra.Command, path string) *cobra.Command {
 // nouns are the commands that talk to a controller.
 var nouns = []func(*shell.Shell) *cobra.Command{
 	jobs.Command, jobs.ArchiveCommand, filters.Command, inventory.InstanceCommand, inventory.NodeCommand, inventory.GroupCommand, inventory.NetworkCommand, inventory.ImageCommand, inventory.DiskCommand,
-	inventory.OSCommand, inventory.BackupCommand, inventory.TagCommand, inventory.ClusterCommand, queries.Command, debug.LockCommand, debug.Command, deployments.Command,
+	inventory.OSCommand, inventory.StorageCommand, inventory.BackupCommand, inventory.TagCommand, inventory.ClusterCommand, queries.Command, debug.LockCommand, debug.Command, deployments.Command,
 	servers.Command, manage.Command, debug.BurninCommand, versionCommand, jobs.WhyCommand, top.Command, page.Command,
 }

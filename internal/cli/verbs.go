@@ -32,12 +32,13 @@ const looking = `
 	manage server-tags: list
 	manage user: list show
 	network: info list list-fields list-tags
-	node: info list list-fields list-tags orphans
+	node: info list list-fields list-storage list-tags orphans volumes
 	os: diagnose info list
 	query: deployment disk environment event explain export fields filter group image instance job lock network node opcode parse reason server server-tag task
 	server: list log show
 	server cluster: list
 	server tag: check list show
+	storage: diagnose info
 	tag: list search
 	top
 	version
@@ -52,7 +53,7 @@ const changing = `
 	cluster: add-tags drain-controller master-failover modify redist-conf remove-tags rename repair-disk-sizes undrain-controller
 	cluster queue: drain undrain
 	cluster watcher: continue pause
-	debug: delay
+	debug: delay test-osparams
 	deploy: plan resume retry run stop
 	deploy env: put
 	deploy graph: put
@@ -68,7 +69,7 @@ const changing = `
 	manage server-tags: add delete
 	manage user: add enable grant password
 	network: add add-tags connect disconnect modify remove-tags
-	node: add add-tags drain health modify offline online remove-tags restricted-command token undrain
+	node: add add-tags drain health modify modify-storage offline online remove-tags restricted-command token undrain
 	server: create lock reboot reconcile resize resize-confirm resize-revert start stop unlock
 	server tag: add delete
 	tag: add remove
@@ -92,6 +93,7 @@ var asking = []shell.Verb{
 	{Path: "node power", Does: shell.Disturbs, When: "nodes are switched off", Question: "%s, at once?", Example: "node power off node1.drover.example"},
 	{Path: "node powercycle", Does: shell.Disturbs, Question: "Switch %s off and on, at once?", Example: "node powercycle node1.drover.example"},
 	{Path: "cluster renew-crypto", Does: shell.Disturbs, Question: "Make anew: %s? Who has a copy needs the new one.", Example: "cluster renew-crypto --new-rapi-certificate"},
+	{Path: "node repair-storage", Does: shell.Destroys, Question: "Repair %s? What lay on devices that are gone is lost.", Example: "node repair-storage node1.drover.example lvm-vg xenvg"},
 	{Path: "cluster epo", Does: shell.Disturbs, Question: "%s %s?", Example: "cluster epo node2.drover.example"},
 	{Path: "cluster format raise", Does: shell.Destroys, When: "there is a format to raise", Question: "Raise the format of the store? Programs that do not know it cannot lead any more.", Example: "cluster format raise"},
 	{Path: "cluster forget-controller", Does: shell.Destroys, Question: "Forget the controller %s?", Example: "cluster forget-controller c3"},

@@ -38,6 +38,17 @@ var lines = [][]string{
 	{"gnt-cluster", "queue", "info"}, {"gnt-instance", "startup", "web1"}, {"gnt-cluster", "queue", "undrain"},
 	{"gnt-cluster", "watcher", "continue"},
 	{"gnt-debug", "locks"}, {"gnt-debug", "delay", "0"}, {"gnt-debug", "delay", "0.01"},
+	{"gnt-node", "volumes"}, {"gnt-node", "volumes", "--no-headers", "--separator=:", "-o", "node,size,instance", "node2"}, {"gnt-node", "volumes", "-o", "nosuch,name,other"},
+	{"gnt-node", "volumes", "--units", "g", "-o", "+instance", "node1"}, {"gnt-node", "volumes", "nosuch"},
+	{"gnt-node", "list-storage", "-t", "lvm-vg"}, {"gnt-node", "list-storage", "-t", "lvm-pv", "--separator", "|", "node2", "node1"}, {"gnt-node", "list-storage", "-t", "file", "-o", "name,allocatable,free"},
+	{"gnt-node", "list-storage", "--no-headers", "-t", "lvm-pv", "-o", "free,name"}, {"gnt-node", "list-storage", "--units", "m", "-t", "file"}, {"gnt-node", "list-storage", "-o", "vg"},
+	{"gnt-node", "list-storage", "-t", "sharedfile"}, {"gnt-node", "modify-storage", "--allocatable=no", "node2", "lvm-pv", "/dev/fake0"}, {"gnt-node", "list-storage", "-t", "lvm-pv", "-o", "node,allocatable"},
+	{"gnt-node", "modify-storage", "--allocatable=yes", "node2", "lvm-pv", "/dev/fake0"}, {"gnt-node", "modify-storage", "node2", "lvm-pv", "/dev/fake0"},
+	{"gnt-node", "modify-storage", "--allocatable=yes", "node1", "lvm-vg", "x"}, {"gnt-node", "modify-storage", "--allocatable=yes", "node1", "nosuch", "x"},
+	{"gnt-node", "modify-storage", "--allocatable=yes", "node1", "lvm-pv", "/dev/sda"}, {"gnt-node", "repair-storage", "node2", "lvm-vg", "xenvg"},
+	{"gnt-node", "repair-storage", "node2", "lvm-vg", "nosuch"}, {"gnt-node", "repair-storage", "node2", "file", "x"}, {"gnt-node", "repair-storage", "nosuch", "lvm-vg", "x"},
+	{"gnt-node", "repair-storage", "--ignore-consistency", "node1", "lvm-vg", "xenvg"},
+	{"gnt-storage", "diagnose"}, {"gnt-storage", "info"}, {"gnt-storage", "info", "shelf", "nosuch"}, {"gnt-debug", "test-osparams"}, {"gnt-debug", "test-osparams", "--os-parameters-secret", "a=b"},
 	{"gnt-os", "list"}, {"gnt-os", "info"}, {"gnt-os", "diagnose"}, {"gnt-backup", "list"}, {"gnt-backup", "list-fields"},
 
 	{"gnt-job", "list", "--output=id"}, {"gnt-job", "list", "--output", "id,status"}, {"gnt-job", "show", "1"},
@@ -86,15 +97,14 @@ var life = []string{
 	"gnt-group assign-nodes default node2", "gnt-group remove rack4",
 	"gnt-instance batch-create testdata/batch.json", "gnt-instance info batch1", "gnt-instance remove -f batch1",
 	"gnt-instance batch-create -I hail testdata/batch2.json", "gnt-instance info batch2", "gnt-instance remove -f batch2", "gnt-instance remove -f batch3",
+	"gnt-debug test-osparams --os-parameters=a=b", "gnt-node list-storage", "gnt-node volumes", "gnt-node modify-storage --allocatable=no node1 lvm-pv /dev/fake0",
+	"gnt-node modify-storage --allocatable=yes node1 lvm-pv /dev/fake0", "gnt-node repair-storage node1 lvm-vg xenvg", "gnt-storage diagnose", "gnt-storage info",
 	"gnt-node powercycle --yes --dry-run node2", "gnt-node remove node2", "gnt-cluster epo --all --force",
 }
 
 // refused need opcodes that this version cannot carry out.
 var refused = []string{
 	"gnt-cluster activate-master-ip", "gnt-cluster deactivate-master-ip --yes", "gnt-cluster destroy --yes-do-it",
-	"gnt-debug test-osparams --os-parameters=a=b",
-	"gnt-node list-storage", "gnt-node modify-storage --allocatable=yes node1 lvm-vg x",
-	"gnt-node repair-storage node1 lvm-vg x", "gnt-node volumes", "gnt-storage diagnose", "gnt-storage info",
 }
 
 // elsewhere are those that need something else than the socket.

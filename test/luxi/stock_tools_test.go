@@ -86,14 +86,14 @@ func pythonOf(root string) []string {
 func newBench(t *testing.T, root, binary string, allocators bool) *bench {
 	t.Helper()
 	b := &bench{T: t, dir: t.TempDir(), root: root}
-	for _, noun := range []string{"job", "filter", "instance", "node", "group", "network", "cluster", "debug", "os", "backup"} {
+	for _, noun := range []string{"job", "filter", "instance", "node", "group", "network", "cluster", "debug", "os", "backup", "storage"} {
 		if err := os.Symlink(binary, filepath.Join(b.dir, "gnt-"+noun)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	var args []string
+	args := []string{"--storage-providers", b.providers()}
 	if allocators {
-		args = []string{"--iallocators", b.allocators()}
+		args = append(args, "--iallocators", b.allocators())
 	}
 	cluster := testkit.StartDev(t, binary, t.TempDir(), args...)
 	t.Cleanup(func() { _ = cluster.Gone() }) // the end of the test's context ends it
@@ -186,6 +186,9 @@ func (b *bench) furnish() {
 // toolsWriteTheSame runs each line by both and compares all of it.
 func toolsWriteTheSame(b *bench) {
 	equal := 0
+	if out := b.theirs(strings.Fields("gnt-instance add -t plain -s 64M -n node2 -o noop --no-name-check --no-ip-check --no-start volume")); out.Status != 0 {
+		b.Fatalf("an instance on a logical volume: %s", out)
+	}
 	for _, line := range lines {
 		theirs, ours := b.theirs(line).masked(), b.ours(line).masked()
 		if theirs != ours {
@@ -281,6 +284,22 @@ func balancersWork(b *bench) {
 		}
 	}
 	b.balances(env("hbal"), htools)
+}
+
+// providers makes a directory with a storage provider, and with one that lacks scripts.
+func (b *bench) providers() string {
+	b.Helper()
+	dir := b.TempDir()
+	for path, text := range map[string]string{
+		"shelf/create": "", "shelf/attach": "", "shelf/detach": "", "shelf/remove": "", "shelf/grow": "", "shelf/setinfo": "", "shelf/verify": "",
+		"shelf/parameters.list": "tier which disks it is on\n", "broken/create": "",
+	} {
+		path = filepath.Join(dir, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o700)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // allocators makes a directory with Ganeti's own allocator, which finds its libraries where they were unpacked.

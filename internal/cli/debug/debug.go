@@ -16,7 +16,9 @@ func Command(sh *shell.Shell) *cobra.Command {
 	locks := lists.Command(sh, LockList)
 	locks.Use = "locks [NAME...]"
 	return sh.Group("debug", "Tools for tests and for looking inside", locks, bundleCommand(sh), shell.Heeding(shell.Making, debugDelay(sh)),
-		work.Operation{Noun: "debug", Verb: "allocator", Short: "Ask an allocator what it would do", ID: "OP_TEST_ALLOCATOR", Shown: true}.Command(sh))
+		work.Operation{Noun: "debug", Verb: "allocator", Short: "Ask an allocator what it would do", ID: "OP_TEST_ALLOCATOR", Shown: true}.Command(sh),
+		work.Operation{Noun: "debug", Verb: "test-osparams", Short: "Test that secret parameters of operating systems arrive, and are shown to nobody", ID: "OP_TEST_OS_PARAMS",
+			Names: map[string]string{"os-parameters": "osparams_secret"}}.Command(sh))
 }
 
 func debugDelay(sh *shell.Shell) *cobra.Command {

@@ -51,6 +51,7 @@ func NodeCommand(sh *shell.Shell) *cobra.Command {
 		verbs = append(verbs, o.Command(sh))
 	}
 	verbs = append(verbs, restrictedCommand(sh), nodePower(sh), nodeHealth(sh))
+	verbs = append(verbs, storageCommands(sh)...)
 	if !sh.Classic() {
 		verbs = append(verbs, nodeOrphans(sh), nodeToken(sh))
 	}

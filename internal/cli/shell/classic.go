@@ -20,9 +20,8 @@ import (
 // What operators' scripts write to the classic tools and drover spells in
 // another way, or does without.
 
-// ClassicNouns are the nouns that have a classic tool. One of its tools has no
-// counterpart: nothing here serves external storage.
-var ClassicNouns = []string{"backup", "cluster", "debug", "filter", "group", "instance", "job", "network", "node", "os"}
+// ClassicNouns are the nouns that have a classic tool.
+var ClassicNouns = []string{"backup", "cluster", "debug", "filter", "group", "instance", "job", "network", "node", "os", "storage"}
 
 // ClassicNames are further names of the options of parameters.
 var ClassicNames = map[string][]string{

@@ -21,7 +21,7 @@ func ParamValue(p *opcode.Param, text string) any {
 	}
 	switch KindOf(p) {
 	case KindBool:
-		return boolValue(text)
+		return BoolValue(text)
 	case kindNumber:
 		return NumberValue(text)
 	case KindList:
@@ -112,7 +112,8 @@ func ParseJSON(text string) (any, bool) {
 	return v, errors.Is(err, io.EOF)
 }
 
-func boolValue(text string) any {
+// BoolValue reads a truth value; any other text is returned as it is.
+func BoolValue(text string) any {
 	switch strings.ToLower(text) {
 	case "true", "yes", "on", "1":
 		return true

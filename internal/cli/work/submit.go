@@ -309,16 +309,25 @@ func finish(ctx context.Context, sh *shell.Shell, t Task, s submitted) (Outcome,
 // Result reads what an opcode returns that only asks. The classic tools run a job of it.
 func Result(ctx context.Context, sh *shell.Shell, op *opcode.Opcode, into any) error {
 	if !sh.Classic() {
-		found, err := check(ctx, sh, []*opcode.Opcode{op})
-		if err != nil {
-			return err
-		}
-		if err := found[0].refusal(ctx, sh); err != nil {
-			return err
-		}
-		return json.Unmarshal(found[0].Result, into)
+		_, err := Told(ctx, sh, op, into)
+		return err
 	}
 	return Made(ctx, sh, op, into)
+}
+
+// Told reads what an opcode returns that only asks, without a job. What is to be known beside that is told, and whether there was anything.
+func Told(ctx context.Context, sh *shell.Shell, op *opcode.Opcode, into any) (said bool, err error) {
+	found, err := check(ctx, sh, []*opcode.Opcode{op})
+	if err != nil {
+		return false, err
+	}
+	for _, e := range found[0].Log {
+		sh.Notef("%s\n", e.Text())
+	}
+	if err := found[0].refusal(ctx, sh); err != nil {
+		return false, err
+	}
+	return len(found[0].Log) > 0, json.Unmarshal(found[0].Result, into)
 }
 
 // Made has a job carry out an opcode, waits for it, and reads its result.
