@@ -52,6 +52,16 @@ func TestVolumesOfNobody(t *testing.T) {
 	r.must(`[["a","pair"],["b","-"],["c","-"]]`, "OP_NODE_QUERYVOLS", params{"output_fields": []any{"name", "instance"}, "nodes": []any{"node1"}})
 }
 
+// Who asks for what nodes have does not wait for one that is away.
+func TestVolumesOfNodesThatAreAway(t *testing.T) {
+	r := newRig(t, "node1")
+	r.wrap = func(n Node) Node { return distant{n} }
+	r.must(`[]`, "OP_NODE_QUERYVOLS", params{"output_fields": []any{"name"}})
+	if want := " - WARNING: Can't compute volume data on node node1: it is away"; !slices.Equal(r.log, []string{want}) {
+		t.Errorf("it says %q", r.log)
+	}
+}
+
 // lists is a node with such volumes.
 type lists struct {
 	anyNode
@@ -183,6 +193,8 @@ func TestRepairStorage(t *testing.T) {
 	}
 	r.refusesLike("OpPrereqError", "Storage units of type 'file' can not be repaired", "OP_REPAIR_NODE_STORAGE", repair(params{"storage_type": "file"}))
 	r.refusesLike("OpExecError", "Failed to repair storage unit 'vg1' on node1: this node keeps disks in the volume group xenvg", "OP_REPAIR_NODE_STORAGE", repair(params{"name": "vg1"}))
+	r.mirrored("idle", false) // nothing is being written to its disks
+	r.lose("idle", "node2")
 	r.mirrored("pair", true)
 	r.must("null", "OP_REPAIR_NODE_STORAGE", repair(nil))
 	r.lose("pair", "node2")
