@@ -45,7 +45,7 @@ func (d *Driver) devices(ctx context.Context) (units []storage.Unit, err error) 
 		return nil, err
 	}
 	for _, f := range found {
-		u := storage.Unit{Name: f.Name, Allocatable: strings.HasPrefix(f.Attrs, "a")}
+		u := storage.Unit{Name: f.Name, Allocatable: strings.HasPrefix(f.Attrs, "a") && !strings.HasSuffix(f.Attrs, "m")} // which is gone
 		for text, into := range map[string]*int{f.Size: &u.Size, f.Used: &u.Used, f.Free: &u.Free} {
 			if *into, err = inMiB(text); err != nil {
 				return nil, fault.New(fault.Environment, "cannot read the sizes of physical volume %s: %w", f.Name, err)

@@ -324,7 +324,7 @@ func TestGroupsThatAreNone(t *testing.T) {
 // TestTheToolsTakeWhatIsAsked gives the real tools, on a volume group in a file, what the driver asks of them. Without a device mapper a volume cannot be
 // written to, but made, grown, marked, listed and removed.
 func TestTheToolsTakeWhatIsAsked(t *testing.T) {
-	d := realTools(t)
+	d, _ := realTools(t, 1)
 	before, err := d.Space(t.Context())
 	if err != nil || before.Total < 100 || before.Free != before.Total {
 		t.Fatalf("%+v, %v", before, err)
@@ -359,16 +359,49 @@ func TestTheToolsTakeWhatIsAsked(t *testing.T) {
 	}
 }
 
-// realTools makes a volume group in a file, and tools that do without a device mapper.
-func realTools(t *testing.T) *Driver {
-	t.Helper()
-	for _, tool := range []string{"losetup", "pvcreate", "vgcreate", "lvcreate"} {
-		if _, err := exec.LookPath(tool); err != nil || os.Getuid() != 0 {
-			testkit.Missingf(t, "%s is not installed, or this is not root", tool)
+// TestARealDeviceThatIsGone: the real tools do without it as the pretended do, and what lay elsewhere stays.
+func TestARealDeviceThatIsGone(t *testing.T) {
+	d, devices := realTools(t, 2)
+	for i, name := range []string{"stays", "goes"} {
+		if _, err := d.tool(t.Context(), "lvcreate", "--yes", "--quiet", "--zero", "n", "--wipesignatures", "n", "--name", name, "--size", "8m", d.group, devices[i]); err != nil {
+			t.Fatal(err)
 		}
 	}
-	dir := t.TempDir()
-	file := dir + "/disk"
+	scanning(t, d.tools, devices[:1])
+	units, err := d.Units(t.Context(), storage.PhysicalDisks)
+	if err != nil || len(units) != 2 || units[0].Name != devices[0] || !units[0].Allocatable || units[1].Allocatable {
+		t.Errorf("with one that is gone the devices are %+v, %v", units, err)
+	}
+	for i := range 2 {
+		if changed, err := d.Repair(t.Context(), d.group); err != nil || changed != (i == 0) {
+			t.Errorf("%d: %v, %v", i, changed, err)
+		}
+	}
+	volumes, err := d.LogicalVolumes(t.Context())
+	if want := (storage.LogicalVolume{Group: d.group, Name: "stays", Device: devices[0], Size: 8}); err != nil || !slices.Equal(volumes, []storage.LogicalVolume{want}) {
+		t.Errorf("%+v, %v", volumes, err)
+	}
+	if units, err := d.Units(t.Context(), storage.PhysicalDisks); err != nil || len(units) != 1 {
+		t.Errorf("%+v, %v", units, err)
+	}
+}
+
+// scanning writes tools into a directory that look at these devices alone, and do without a device mapper. It returns the configuration that they are told.
+func scanning(t *testing.T, dir string, devices []string) (config string) {
+	t.Helper()
+	config = `global{activation=0} devices{scan="/dev" filter=["a#^(` + strings.Join(devices, "|") + `)$#","r|.*|"] use_devicesfile=0}`
+	for _, tool := range []string{"vgs", "lvs", "lvcreate", "lvextend", "lvchange", "lvremove", "pvs", "pvchange", "vgreduce"} {
+		text := "#!/bin/sh\nexec " + tool + " --config '" + config + "' \"$@\"\n"
+		if err := os.WriteFile(filepath.Join(dir, tool), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return config
+}
+
+// loopDevice makes a device of a file.
+func loopDevice(t *testing.T, file string) string {
+	t.Helper()
 	err := os.WriteFile(file, nil, 0o600)
 	if err == nil {
 		err = os.Truncate(file, 128*mib)
@@ -376,39 +409,44 @@ func realTools(t *testing.T) *Driver {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := func(name string, args ...string) string {
-		t.Helper()
-		out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s %q: %v, %s", name, args, err, out)
-		}
-		return strings.TrimSpace(string(out))
-	}
 	loop, err := exec.CommandContext(t.Context(), "losetup", "--find", "--show", file).Output()
 	if err != nil {
 		testkit.Missingf(t, "there are no loop devices here: %v", err)
 	}
 	device := strings.TrimSpace(string(loop))
-	name := fmt.Sprintf("drover-test-%d", os.Getpid())
-	config := `global{activation=0} devices{scan="/dev" filter=["a|^` + device + `$|","r|.*|"] use_devicesfile=0}`
 	t.Cleanup(func() {
 		if out, err := exec.Command("losetup", "--detach", device).CombinedOutput(); err != nil {
 			t.Errorf("%v, %s", err, out)
 		}
 	})
-	run("pvcreate", "--config", config, "--yes", device)
-	run("vgcreate", "--config", config, name, device)
-	for _, tool := range []string{"vgs", "lvs", "lvcreate", "lvextend", "lvchange", "lvremove", "pvs", "pvchange", "vgreduce"} {
-		text := "#!/bin/sh\nexec " + tool + " --config '" + config + "' \"$@\"\n"
-		if err := os.WriteFile(filepath.Join(dir, tool), []byte(text), 0o700); err != nil {
-			t.Fatal(err)
+	return device
+}
+
+// realTools makes a volume group in so many files, and tools that do without a device mapper.
+func realTools(t *testing.T, count int) (d *Driver, devices []string) {
+	t.Helper()
+	for _, tool := range []string{"losetup", "pvcreate", "vgcreate", "lvcreate"} {
+		if _, err := exec.LookPath(tool); err != nil || os.Getuid() != 0 {
+			testkit.Missingf(t, "%s is not installed, or this is not root", tool)
+		}
+	}
+	dir := t.TempDir()
+	for i := range count {
+		devices = append(devices, loopDevice(t, fmt.Sprint(dir, "/disk", i)))
+	}
+	slices.Sort(devices)
+	name := fmt.Sprintf("drover-test-%d-%d", os.Getpid(), count)
+	config := scanning(t, dir, devices)
+	for _, args := range [][]string{append([]string{"pvcreate", "--config", config, "--yes"}, devices...), append([]string{"vgcreate", "--config", config, name}, devices...)} {
+		if out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v, %s", args, err, out)
 		}
 	}
 	d, err := open(t.Context(), name, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d
+	return d, devices
 }
 
 // theRealDevices holds what is told of devices, and done about them, on a group with one device and a volume of 16 MiB.
