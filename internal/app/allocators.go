@@ -63,7 +63,7 @@ func (a *allocators) Run(ctx context.Context, name string, options []string, inp
 	if err := errors.Join(err, file.Close()); err != nil {
 		return nil, fault.New(fault.Environment, "iallocator module '%s' cannot be asked: %w", name, err)
 	}
-	said, err := ask{program, append([]string{file.Name()}, options...), a.patience, a.most}.run(ctx)
+	said, err := ask{program: program, args: append([]string{file.Name()}, options...), patience: a.patience, most: a.most}.run(ctx)
 	if err != nil {
 		return nil, fault.New(fault.Failed, "iallocator module '%s' failed: %w", name, err)
 	}

@@ -15,6 +15,7 @@ import (
 type ask struct {
 	program  string
 	args     []string
+	env      []string // beside what all have
 	patience time.Duration
 	most     int
 }
@@ -29,6 +30,7 @@ func (a ask) run(ctx context.Context) ([]byte, error) {
 	said := &bounded{most: 4096, full: func() {}}
 	cmd := exec.CommandContext(ctx, a.program, a.args...)
 	cmd.Stdout, cmd.Stderr, cmd.Env = out, said, []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
+	cmd.Env = append(cmd.Env, a.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second

@@ -1,8 +1,10 @@
 package app
 
 import (
+	"context"
 	"time"
 
+	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/fault"
 )
@@ -43,4 +45,21 @@ func (o onMachine) Renew(which exec.Secret) error {
 		return o.m.ganeti.Load().changeKey()
 	}
 	return nil
+}
+
+// KeepsAddress refuses where the cluster's address is not cared for.
+func (o onMachine) KeepsAddress() error {
+	if o.m.masterIP == nil {
+		return fault.New(fault.WrongState, "The address of the cluster is not cared for by this controller").
+			WithHint("the setting master-ip-setup names a program that brings it up and takes it away")
+	}
+	return nil
+}
+
+// Address brings the cluster's address up on this machine, or takes it away.
+func (o onMachine) Address(ctx context.Context, c *cluster.Cluster, up bool) error {
+	if err := o.KeepsAddress(); err != nil {
+		return err
+	}
+	return o.m.masterIP.set(ctx, addressOf(c), up)
 }

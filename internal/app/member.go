@@ -52,6 +52,8 @@ type member struct {
 	users atomic.Pointer[rapi.UsersFile]
 	// ganeti is the directory for programs of Ganeti, nil where there is none.
 	ganeti atomic.Pointer[ganetiDir]
+	// masterIP has the cluster's address be here while this controller leads; nil where nobody does.
+	masterIP *masterIP
 	// agents are those of nodes that are elsewhere.
 	agents *agents
 	// backups are those of this machine.
@@ -77,6 +79,7 @@ func openMember(ctx context.Context, o Options) (*member, error) {
 			return nil, errors.Join(err, m.store.Close())
 		}
 	}
+	m.masterIP.recover()
 	return m, nil
 }
 
@@ -89,7 +92,7 @@ func newMember(opened store.Store, o Options) *member {
 	m.started = m.now().UTC()
 	m.meter = meter.New(opened, m.figures.all, o.Log)
 	m.store = m.meter
-	m.agents = newAgents(m, o)
+	m.agents, m.masterIP = newAgents(m, o), newMasterIP(o)
 	m.shared, _ = opened.(store.Shared)
 	m.figures.all.MustRegister(&gauges{m})
 	return m

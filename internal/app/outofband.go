@@ -54,7 +54,7 @@ func (o outOfBand) Run(ctx context.Context, program, command, node string, most 
 	if err := o.Check(program); err != nil { // it was checked when it was planned, and may be another by now
 		return nil, err
 	}
-	said, err := ask{program, []string{command, node}, most, outOfBandMost}.run(ctx)
+	said, err := ask{program: program, args: []string{command, node}, patience: most, most: outOfBandMost}.run(ctx)
 	if err != nil {
 		return nil, fault.New(fault.Failed, "'%s' failed: %w", fmt.Sprintf("%s %s %s", program, command, node), err)
 	}

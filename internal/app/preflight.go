@@ -75,6 +75,7 @@ var preflights = []struct {
 		}
 		return err
 	}},
+	{"master-ip-setup", func(o Options) error { return checkMasterIP(o.MasterIPSetup) }},
 	{"server-effects", func(o Options) (err error) {
 		policy := servertag.DefaultPolicy()
 		if policy.Effects, err = readEffects(o.ServerEffects); err != nil {

@@ -139,6 +139,8 @@ type Options struct {
 	StopGrace time.Duration
 	// ShutdownDelay is how long a controller of a group goes on serving when it is to stop, so that others see that it is leaving.
 	ShutdownDelay time.Duration
+	// MasterIPSetup is the program that brings the cluster's address up and takes it away; empty for none.
+	MasterIPSetup string
 	// AutoFinalize raises the format of the store as soon as all controllers can keep a newer
 	// one; otherwise an operator does.
 	AutoFinalize bool
@@ -360,6 +362,7 @@ func (m *member) parts(c *controller, o Options, s *surfaces) []func(context.Con
 		s.serveMonitors, c.reconcile, c.keepWatchdog, m.keepCertificate, func(ctx context.Context) error { return m.reload(ctx, o, s.cert) },
 		c.keepFormat, c.querier.HearNodes, func(ctx context.Context) error { return s.ganeti.keep(ctx, c.picture) },
 		func(ctx context.Context) error { return c.keepWatch(ctx, o.WatchEvery) },
+		func(ctx context.Context) error { return m.masterIP.keep(ctx, c.picture) },
 	}
 	all = append(all, c.eventParts()...)
 	if o.Demo && c.fresh && !o.Agents { // they are to be there first

@@ -62,6 +62,7 @@ type settings struct {
 	Functions             string           `toml:"functions"`
 	Allocators            string           `toml:"iallocators"`
 	OutOfBand             string           `toml:"oob-programs"`
+	MasterIPSetup         string           `toml:"master-ip-setup"`
 	AutoFinalize          bool             `toml:"auto-finalize"`
 	NoCopy                bool             `toml:"no-copy"`
 	ReadyFile             string           `toml:"ready-file"`
@@ -129,6 +130,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.Functions, "functions", s.Functions, "directory with functions of your own for expressions of tasks, in files whose names end in .yaml or .yml")
 	f.StringVar(&s.Allocators, "iallocators", s.Allocators, "directories, separated by colons, of programs that may choose nodes, as Ganeti's /usr/lib/ganeti/iallocators; they run with the controller's rights (default: none)")
 	f.StringVar(&s.OutOfBand, "oob-programs", s.OutOfBand, "directories, separated by colons, of programs that may switch nodes on and off, which node parameters name (oob_program); they run with the controller's rights (default: none)")
+	f.StringVar(&s.MasterIPSetup, "master-ip-setup", s.MasterIPSetup, "program that brings the address of the cluster up (start) on the machine of the controller that leads, and takes it away (stop), as Ganeti's master-ip-setup; it runs with the controller's rights (default: none, the address is not cared for)")
 	f.BoolVar(&s.Tasks, "tasks", s.Tasks, "let deployments run tasks on the nodes of this process: commands with its rights")
 	f.BoolVar(&s.AutoFinalize, "auto-finalize", s.AutoFinalize, "raise the format of the store as soon as all controllers can keep a newer one; =false leaves it to drover cluster format raise")
 	f.BoolVar(&s.NoCopy, "no-copy", s.NoCopy, "move the schema and raise the format of an embedded store without a copy of before in the data directory, which is the way back")
@@ -172,7 +174,7 @@ func (s *settings) options() Options {
 		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, LUXIGroup: s.LUXIGroup, GanetiDir: s.GanetiDir, Confd: s.Confd, ClusterName: s.ClusterName, Mond: s.Mond, Compute: s.Compute, ComputeTLS: s.ComputeTLS,
 		PublicURL: public, TrustedProxies: proxies, ProxyProtocol: proxied,
 		Keystone: s.Keystone, KeystoneCA: s.KeystoneCA, Events: s.Events, ServerEffects: s.ServerEffects, ServerClusters: s.ServerClusters, FirstServerNumber: int64(s.FirstServerNumber),
-		Nodes: s.Nodes, Tasks: s.Tasks, Functions: s.Functions, Allocators: s.Allocators, OutOfBand: s.OutOfBand, AutoFinalize: s.AutoFinalize, NoCopy: s.NoCopy, ReadyFile: s.ReadyFile,
+		Nodes: s.Nodes, Tasks: s.Tasks, Functions: s.Functions, Allocators: s.Allocators, OutOfBand: s.OutOfBand, MasterIPSetup: s.MasterIPSetup, AutoFinalize: s.AutoFinalize, NoCopy: s.NoCopy, ReadyFile: s.ReadyFile,
 		StopGrace: s.StopGrace.Duration, ShutdownDelay: s.ShutdownDelay.Duration, WatchEvery: s.WatchEvery.Duration, ArchiveAfter: s.ArchiveAfter.Duration, ArchiveKeep: kept, Backups: s.Backups,
 	}
 }

@@ -45,6 +45,9 @@ func namingExecutors(names Names) Catalogue {
 		"OP_CLUSTER_RENEW_CRYPTO":   {Prepare: renewCrypto, Machine: names.Machine, Resumable: true, Why: "at worst keys and certificates are made anew twice"},
 		"OP_GROUP_EVACUATE":         {Locks: groupEvacuationLocks, Prepare: names.evacuateGroup, Why: submitsOnce},
 
+		"OP_CLUSTER_ACTIVATE_MASTER_IP":   {Prepare: masterAddress(true), Machine: names.Machine, Resumable: true, Why: setsAState},
+		"OP_CLUSTER_DEACTIVATE_MASTER_IP": {Prepare: masterAddress(false), Machine: names.Machine, Resumable: true, Why: setsAState},
+
 		"OP_INSTANCE_RECREATE_DISKS": {Locks: recreateLocks, Asks: true, Prepare: names.recreateDisks, Why: "a second run would find the disks that the first one made"},
 	}
 }

@@ -24,6 +24,7 @@ var clusterSettable = map[string]setting{
 	"max_running_jobs":         number(func(c *cluster.Cluster) *int64 { return &c.MaxRunningJobs }),
 	"max_tracked_jobs":         number(func(c *cluster.Cluster) *int64 { return &c.MaxTrackedJobs }),
 	"master_netmask":           setNetmask,
+	"master_ip":                setMasterIP,
 	"maintain_node_health":     flag(func(c *cluster.Cluster) *bool { return &c.MaintainHealth }),
 	"prealloc_wipe_disks":      flag(func(c *cluster.Cluster) *bool { return &c.PreallocWipe }),
 	"use_external_mip_script":  flag(func(c *cluster.Cluster) *bool { return &c.ExternalMIP }),

@@ -73,6 +73,9 @@ var samples = map[string]params{
 	"OP_TEST_ALLOCATOR":         {"direction": "in", "mode": "relocate", "name": "pair"},
 	"OP_TEST_JQUEUE":            {"fail": true},
 
+	"OP_CLUSTER_ACTIVATE_MASTER_IP":   {},
+	"OP_CLUSTER_DEACTIVATE_MASTER_IP": {},
+
 	"OP_NODE_POWERCYCLE":    {"node_name": "node2"},
 	"OP_OOB_COMMAND":        {"node_names": []any{"node9", "node8"}, "command": "power-off", "ignore_status": true},
 	"OP_RESTRICTED_COMMAND": {"command": "says", "nodes": []any{"node1"}},

@@ -17,6 +17,10 @@ type Machine interface {
 	Has(which Secret) error
 	// Renew makes one anew, which alone counts for who comes from then on.
 	Renew(which Secret) error
+	// KeepsAddress refuses where the address of the cluster is not cared for.
+	KeepsAddress() error
+	// Address brings the cluster's address up there, or takes it away, until another controller leads.
+	Address(ctx context.Context, c *cluster.Cluster, up bool) error
 }
 
 // Secret is something of a controller that proves who somebody is.

@@ -1,10 +1,13 @@
 package exec
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
+	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 )
 
@@ -13,6 +16,8 @@ type machine struct {
 	done  []string
 	err   error
 	lacks Secret
+	// refuses is why it has nothing to do with the cluster's address.
+	refuses error
 }
 
 func (m *machine) do(what string) error {
@@ -55,3 +60,34 @@ func (m *machine) Has(which Secret) error {
 }
 
 func (m *machine) Renew(which Secret) error { return m.do(string(which)) }
+
+func (m *machine) KeepsAddress() error { return m.refuses }
+
+func (m *machine) Address(_ context.Context, c *cluster.Cluster, up bool) error {
+	return m.do(fmt.Sprintf("%s %v", c.MasterIP, up))
+}
+
+func TestMasterAddress(t *testing.T) {
+	r := newRig(t)
+	r.must("null", "OP_CLUSTER_SET_PARAMS", params{"master_ip": "192.0.2.7"})
+	r.did() // whoever leads follows the inventory
+	r.must("null", "OP_CLUSTER_DEACTIVATE_MASTER_IP", nil)
+	r.must("null", "OP_CLUSTER_ACTIVATE_MASTER_IP", nil)
+	r.did("192.0.2.7 false", "192.0.2.7 true")
+	for _, ip := range []string{"nosuch", "0.0.0.0", "224.0.0.1", "::1", "::ffff:192.0.2.1", "fe80::1%eth0", "192.0.2.0/24"} {
+		if _, err := r.run("OP_CLUSTER_SET_PARAMS", params{"master_ip": ip}); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%s is taken: %v", ip, err)
+		}
+	}
+	r.machine.err = errors.New("it is elsewhere")
+	for id, want := range map[string]string{"OP_CLUSTER_ACTIVATE_MASTER_IP": "Could not activate the master IP: it is elsewhere", "OP_CLUSTER_DEACTIVATE_MASTER_IP": "Could not deactivate the master IP: it is elsewhere"} {
+		if _, err := r.run(id, nil); err == nil || err.Error() != want {
+			t.Errorf("%s fails with %v", id, err)
+		}
+	}
+	r.machine.refuses = fault.New(fault.WrongState, "nobody cares for it")
+	r.machine.done = nil
+	r.refuses("OpPrereqError", "nobody cares for it", "OP_CLUSTER_ACTIVATE_MASTER_IP", nil)
+	r.refuses("OpPrereqError", "nobody cares for it", "OP_CLUSTER_DEACTIVATE_MASTER_IP", nil)
+	r.did()
+}

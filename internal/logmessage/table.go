@@ -11,6 +11,8 @@ const (
 )
 
 var table = []Message{
+	{"Lead and members", Warn, "the cluster's address is not on this machine yet; it is tried again and again", "The program of the setting `master-ip-setup` failed: `error` says why. It may be that the controller that led before has the address still.", "See to the program, and that no other machine has the address."},
+	{"Lead and members", Warn, "the cluster's address may still be on this machine, which does not lead any more", "The program of the setting `master-ip-setup` failed to take it away.", "See whether the address is there (`ip address`), and take it away."},
 	{"Lead and members", Warn, "another controller leads; waiting for its lease to expire", "The embedded store was used on another machine a moment ago.", "If that controller is dead: wait for up to a minute. If it lives, stop one of the two."},
 	{"Lead and members", Warn, "the leader's lease could not be renewed", "The store did not answer in time.", database},
 	{"Lead and members", Warn, "this controller no longer leads, and stands by", "Another was asked to lead, or the lease was lost: `why` says it.", "If nobody arranged that: see to the database, and to whether this machine stood still."},

@@ -142,6 +142,7 @@ var clusterOpcodes = []*Definition{
 			optional("enabled_user_shutdown", Bool, "whether a user may stop an instance from inside"),
 			optional("enabled_data_collectors", MapOf(String, Bool), "which data collectors run"),
 			optional("data_collector_interval", MapOf(String, Int), "seconds between runs, by data collector"),
+			ours(optional("master_ip", NonEmptyString, "the address of the cluster, which is where its controller leads")),
 		},
 	},
 	{
@@ -150,16 +151,14 @@ var clusterOpcodes = []*Definition{
 		Result: "null",
 	},
 	{
-		ID:          "OP_CLUSTER_ACTIVATE_MASTER_IP",
-		Unsupported: true,
-		Doc:         "Brings the cluster address up on the master.",
-		Result:      "null",
+		ID:     "OP_CLUSTER_ACTIVATE_MASTER_IP",
+		Doc:    "Brings the cluster address up on the machine of the controller that leads.",
+		Result: "null",
 	},
 	{
-		ID:          "OP_CLUSTER_DEACTIVATE_MASTER_IP",
-		Unsupported: true,
-		Doc:         "Takes the cluster address down on the master.",
-		Result:      "null",
+		ID:     "OP_CLUSTER_DEACTIVATE_MASTER_IP",
+		Doc:    "Takes the cluster address away from there, until another controller leads.",
+		Result: "null",
 	},
 	{
 		ID:     "OP_CLUSTER_RENEW_CRYPTO",

@@ -25,7 +25,7 @@ func ClusterCommand(sh *shell.Shell) *cobra.Command {
 		shell.Heeding(shell.Changing, jobs.Drain(sh, "drain", true)), shell.Heeding(shell.Changing, jobs.Drain(sh, "undrain", false)), jobs.QueueInfo(sh))
 	watcher := sh.Group("watcher", "The watcher, which repairs what broke",
 		shell.Heeding(shell.Changing, watcherPause(sh)), shell.Heeding(shell.Changing, watcherContinue(sh)), watcherInfo(sh))
-	verbs := []*cobra.Command{clusterInfo(sh), clusterMaster(sh), clusterPing(sh), clusterMasters(sh), clusterHealth(sh), clusterFailover(sh), clusterEpo(sh), clusterRenewCrypto(sh), drainController(sh, true), drainController(sh, false), forgetController(sh), clusterVersion(sh), queue, watcher, clusterFormat(sh),
+	verbs := []*cobra.Command{clusterInfo(sh), clusterMaster(sh), clusterPing(sh), clusterMasters(sh), clusterHealth(sh), clusterFailover(sh), clusterEpo(sh), clusterRenewCrypto(sh), clusterDeactivateAddress(sh), drainController(sh, true), drainController(sh, false), forgetController(sh), clusterVersion(sh), queue, watcher, clusterFormat(sh),
 		tagSearch(sh, "cluster", "search-tags"),
 		work.Operation{Noun: "cluster", Verb: "modify", Short: "Change the settings of the cluster", ID: "OP_CLUSTER_SET_PARAMS",
 			Letters: map[string]string{"beparams": "B", "hvparams": "H", "force": "f", "nicparams": "N", "diskparams": "D", "mac_prefix": "m",
@@ -34,6 +34,7 @@ func ClusterCommand(sh *shell.Shell) *cobra.Command {
 		work.Operation{Noun: "cluster", Verb: "verify", Short: "Check the configuration and the nodes", ID: "OP_CLUSTER_VERIFY", Children: &work.Children{Finds: true, Bad: "%d job(s) failed while verifying the cluster."},
 			Letters: map[string]string{"verbose": "v", "group_name": "g", "ignore_errors": "I"}}.Command(sh),
 		work.Operation{Noun: "cluster", Verb: "redist-conf", Short: "Send the configuration to all nodes again", ID: "OP_CLUSTER_REDIST_CONF"}.Command(sh),
+		work.Operation{Noun: "cluster", Verb: "activate-master-ip", Short: "Bring the address of the cluster up where its controller leads", ID: "OP_CLUSTER_ACTIVATE_MASTER_IP"}.Command(sh),
 		work.Operation{Noun: "cluster", Verb: "repair-disk-sizes", Short: "Record the sizes of disks as nodes have them", ID: "OP_CLUSTER_REPAIR_DISK_SIZES",
 			Rest: "instances", Complete: "instance"}.Command(sh),
 	}
