@@ -236,6 +236,9 @@ const newClusterName = "dev.drover.example"
 // bootstrap makes a cluster where there is none.
 func (c *controller) bootstrap(ctx context.Context, o Options) error {
 	if known := c.keeper.Snapshot().Cluster(); known != nil {
+		if err := exec.Destroyed(known); err != nil { // to start again would not help
+			return &configurationError{err}
+		}
 		if wanted, err := cluster.NormalName(o.ClusterName); err == nil && wanted != known.Name {
 			c.log.Info("the setting cluster-name is for a new cluster; this one has another name", "name", known.Name, "cluster_name", wanted)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/guarded"
+	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/wholefile"
 )
@@ -214,7 +215,7 @@ func (m *masterIP) recover() {
 	}
 	var left masterAddress
 	if err == nil {
-		err = json.Unmarshal(text, &left)
+		err = intake.Read(text, &left)
 	}
 	if err != nil {
 		m.log.Warn("the cluster's address may still be on this machine, which does not lead any more", "error", err)

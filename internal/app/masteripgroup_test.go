@@ -19,7 +19,7 @@ func TestTheAddressGoesWithTheLead(t *testing.T) {
 	all := groupWith(t, slices.Repeat([]string{server.URL("address")}, 2), func(o *app.Options) {
 		o.MasterIPSetup = filepath.Join(o.Data, "setup")
 		text := "#!/bin/sh\necho " + o.Name + " $1 $MASTER_IP >> " + calls + "\n"
-		if err := os.WriteFile(o.MasterIPSetup, []byte(text), 0o700); err != nil { //nolint:gosec // it is to run
+		if err := os.WriteFile(o.MasterIPSetup, []byte(text), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -127,10 +127,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.IntVar(&s.FirstServerNumber, "first-server-number", s.FirstServerNumber, "least number of a new server; its instance is called snf-NUMBER, on further clusters, too")
 	s.Settings.Register(f)
 	f.IntVar(&s.Nodes, "nodes", s.Nodes, "how many nodes a new cluster gets")
-	f.StringVar(&s.Functions, "functions", s.Functions, "directory with functions of your own for expressions of tasks, in files whose names end in .yaml or .yml")
-	f.StringVar(&s.Allocators, "iallocators", s.Allocators, "directories, separated by colons, of programs that may choose nodes, as Ganeti's /usr/lib/ganeti/iallocators; they run with the controller's rights (default: none)")
-	f.StringVar(&s.OutOfBand, "oob-programs", s.OutOfBand, "directories, separated by colons, of programs that may switch nodes on and off, which node parameters name (oob_program); they run with the controller's rights (default: none)")
-	f.StringVar(&s.MasterIPSetup, "master-ip-setup", s.MasterIPSetup, "program that brings the address of the cluster up (start) on the machine of the controller that leads, and takes it away (stop), as Ganeti's master-ip-setup; it runs with the controller's rights (default: none, the address is not cared for)")
+	s.registerPrograms(f)
 	f.BoolVar(&s.Tasks, "tasks", s.Tasks, "let deployments run tasks on the nodes of this process: commands with its rights")
 	f.BoolVar(&s.AutoFinalize, "auto-finalize", s.AutoFinalize, "raise the format of the store as soon as all controllers can keep a newer one; =false leaves it to drover cluster format raise")
 	f.BoolVar(&s.NoCopy, "no-copy", s.NoCopy, "move the schema and raise the format of an embedded store without a copy of before in the data directory, which is the way back")
@@ -143,6 +140,14 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.Backups, "backups", s.Backups, "directory with backups of the store on this machine, made by drover backup create: the age of the newest is told, and that there is none"+inPlaceOf(s.Backups, "none is looked at"))
 	f.Var(&s.LogLevel, "log-level", "what is logged: debug, info, warn or error")
 	f.Var(&s.LogFormat, "log-format", "how it is logged: "+strings.Join(daemon.LogFormats, " or "))
+}
+
+// registerPrograms makes the flags of what operators bring along.
+func (s *settings) registerPrograms(f *pflag.FlagSet) {
+	f.StringVar(&s.Functions, "functions", s.Functions, "directory with functions of your own for expressions of tasks, in files whose names end in .yaml or .yml")
+	f.StringVar(&s.Allocators, "iallocators", s.Allocators, "directories, separated by colons, of programs that may choose nodes, as Ganeti's /usr/lib/ganeti/iallocators; they run with the controller's rights (default: none)")
+	f.StringVar(&s.OutOfBand, "oob-programs", s.OutOfBand, "directories, separated by colons, of programs that may switch nodes on and off, which node parameters name (oob_program); they run with the controller's rights (default: none)")
+	f.StringVar(&s.MasterIPSetup, "master-ip-setup", s.MasterIPSetup, "program that brings the address of the cluster up (start) on the machine of the controller that leads, and takes it away (stop), as Ganeti's master-ip-setup; it runs with the controller's rights (default: none, the address is not cared for)")
 }
 
 // offer registers the options of a command, with the values of those that have few.

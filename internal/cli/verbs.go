@@ -94,6 +94,7 @@ var asking = []shell.Verb{
 	{Path: "node powercycle", Does: shell.Disturbs, Question: "Switch %s off and on, at once?", Example: "node powercycle node1.drover.example"},
 	{Path: "cluster renew-crypto", Does: shell.Disturbs, Question: "Make anew: %s? Who has a copy needs the new one.", Example: "cluster renew-crypto --new-rapi-certificate"},
 	{Path: "node repair-storage", Does: shell.Destroys, Question: "Repair %s? What lay on devices that are gone is lost.", Example: "node repair-storage node1.drover.example lvm-vg xenvg"},
+	{Path: "cluster destroy", Does: shell.Destroys, Question: "Destroy the cluster %s? It cannot be taken back.", Example: "cluster destroy dev.drover.example"},
 	{Path: "cluster deactivate-master-ip", Does: shell.Disturbs, Question: "Take the address of the cluster away? Who is connected to it is cut off.", Example: "cluster deactivate-master-ip"},
 	{Path: "cluster epo", Does: shell.Disturbs, Question: "%s %s?", Example: "cluster epo node2.drover.example"},
 	{Path: "cluster format raise", Does: shell.Destroys, When: "there is a format to raise", Question: "Raise the format of the store? Programs that do not know it cannot lead any more.", Example: "cluster format raise"},

@@ -101,6 +101,8 @@ type Cluster struct {
 	PoolSize       int64  `json:"candidate_pool_size"`
 	MaxRunningJobs int64  `json:"max_running_jobs"`
 	MaxTrackedJobs int64  `json:"max_tracked_jobs"`
+	// Destroyed is when the cluster was taken out of service for good, in nanoseconds since 1970; zero for one that is in service.
+	Destroyed int64 `json:"destroyed,omitempty"`
 
 	// EnabledHypervisors is never empty; the first is the default.
 	EnabledHypervisors   []string `json:"enabled_hypervisors"`

@@ -45,6 +45,7 @@ func namingExecutors(names Names) Catalogue {
 		"OP_CLUSTER_RENEW_CRYPTO":   {Prepare: renewCrypto, Machine: names.Machine, Resumable: true, Why: "at worst keys and certificates are made anew twice"},
 		"OP_GROUP_EVACUATE":         {Locks: groupEvacuationLocks, Prepare: names.evacuateGroup, Why: submitsOnce},
 
+		"OP_CLUSTER_DESTROY":              {Locks: exclusiveCluster, Prepare: clusterDestroy, Machine: names.Machine, Why: removesOnce},
 		"OP_CLUSTER_ACTIVATE_MASTER_IP":   {Prepare: masterAddress(true), Machine: names.Machine, Resumable: true, Why: setsAState},
 		"OP_CLUSTER_DEACTIVATE_MASTER_IP": {Prepare: masterAddress(false), Machine: names.Machine, Resumable: true, Why: setsAState},
 
@@ -71,6 +72,7 @@ var instanceExecutors = Catalogue{
 
 var clusterExecutors = Catalogue{
 	"OP_CLUSTER_RENAME":        {Locks: exclusiveCluster, Prepare: clusterRename, Why: "a second run would refuse the name, which is then the present one"},
+	"OP_CLUSTER_POST_INIT":     {Prepare: clusterPostInit, Resumable: true, Why: asksOnly},
 	"OP_CLUSTER_VERIFY":        {Prepare: clusterVerify, Why: submitsOnce},
 	"OP_CLUSTER_VERIFY_CONFIG": {Prepare: clusterVerifyConfig, Resumable: true, Why: asksOnly},
 	"OP_CLUSTER_VERIFY_DISKS":  {Prepare: clusterVerifyDisks, Why: submitsOnce},

@@ -73,6 +73,7 @@ var samples = map[string]params{
 	"OP_TEST_ALLOCATOR":         {"direction": "in", "mode": "relocate", "name": "pair"},
 	"OP_TEST_JQUEUE":            {"fail": true},
 
+	"OP_CLUSTER_POST_INIT":            {},
 	"OP_CLUSTER_ACTIVATE_MASTER_IP":   {},
 	"OP_CLUSTER_DEACTIVATE_MASTER_IP": {},
 
@@ -97,6 +98,9 @@ var samples = map[string]params{
 	"OP_INSTANCE_MOVE":             {"instance_name": "up", "target_node": "node2"},
 }
 
+// alone are opcodes that succeed on no cluster with instances; destroy_test.go has for them what is held of samples.
+var alone = map[string]bool{"OP_CLUSTER_DESTROY": true}
+
 // startable is an image of 512 bytes.
 var startable = func() string {
 	path, err := filepath.Abs(filepath.Join("testdata", "startable.img"))
@@ -113,6 +117,9 @@ func TestDryRunsChangeNothing(t *testing.T) {
 	before, nodes := r.dump(), r.nodeStates()
 	for id := range r.all {
 		p, ok := samples[id]
+		if alone[id] {
+			continue
+		}
 		if !ok {
 			t.Errorf("%s has no sample", id)
 			continue

@@ -310,6 +310,9 @@ func (c Catalogue) Check(ctx context.Context, env *Env) (json.RawMessage, []job.
 	}
 	env.programs, env.machine = x.Programs, x.Machine
 	defer env.end()
+	if err := env.destroyed(); err != nil {
+		return nil, nil, err
+	}
 	plan, err := x.Prepare(ctx, env)
 	if err != nil {
 		return nil, nil, err
@@ -344,6 +347,9 @@ func (c Catalogue) run(ctx context.Context, env *Env) (json.RawMessage, error) {
 			return nil, begun(err)
 		}
 		env.try++
+	}
+	if err := env.destroyed(); err != nil {
+		return nil, err
 	}
 	if err := lostSecret(env.Op); err != nil {
 		return nil, err

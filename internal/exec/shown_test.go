@@ -181,7 +181,7 @@ func (n heard) RenameSystem(ctx context.Context, order agent.Order, spec hypervi
 func TestStepsThatAreShownAreCarriedOut(t *testing.T) {
 	carried := map[string]int{}
 	for _, id := range slices.Sorted(maps.Keys(newRig(t).all)) {
-		if samples[id] == nil {
+		if samples[id] == nil && !alone[id] {
 			t.Errorf("%s has no sample", id)
 		}
 	}

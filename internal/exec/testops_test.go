@@ -189,8 +189,9 @@ func TestJobQueueOpcode(t *testing.T) {
 
 func TestOpcodeWithoutExecutor(t *testing.T) {
 	r := newRig(t)
-	r.refuses("OpPrereqError", "Opcode OP_CLUSTER_DESTROY can't be executed yet (it is known, but has no executor in this version)",
-		"OP_CLUSTER_DESTROY", nil)
+	delete(r.all, "OP_TEST_DELAY")
+	r.refuses("OpPrereqError", "Opcode OP_TEST_DELAY can't be executed yet (it is known, but has no executor in this version)",
+		"OP_TEST_DELAY", params{"duration": 1})
 }
 
 // The catalogue of opcodes knows which of them nothing carries out; a package of

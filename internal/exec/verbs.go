@@ -16,7 +16,7 @@ import (
 // and arguments are stored: a later program has to know those of today.
 var verbs = func() map[string]verb {
 	all := map[string]verb{}
-	for _, part := range []map[string]verb{nodeVerbs, detachedVerbs, creationVerbs, instanceVerbs, mirrorVerbs, imageVerbs, exportVerbs, hookVerbs, commandVerbs, powerVerbs, machineVerbs, renewalVerbs, storageVerbs, addressVerbs} {
+	for _, part := range []map[string]verb{nodeVerbs, detachedVerbs, creationVerbs, instanceVerbs, mirrorVerbs, imageVerbs, exportVerbs, hookVerbs, commandVerbs, powerVerbs, machineVerbs, renewalVerbs, storageVerbs, addressVerbs, destroyVerbs} {
 		maps.Copy(all, part)
 	}
 	return all

@@ -218,6 +218,8 @@ func TestNodes(t *testing.T) {
 		{"OP_BACKUP_EXPORT", "n1 n2 n4", "n1 n2 n4"},
 		{"OP_CLUSTER_VERIFY_GROUP", "", "n3 n4"}, // n5 is offline
 		{"OP_CLUSTER_RENAME", "n1", "n1 n2 n3 n4"},
+		{"OP_CLUSTER_POST_INIT", "", "n1"},
+		{"OP_CLUSTER_DESTROY", "", "n1"},
 		{"OP_NODE_ADD", "n1 n2 n3", "n1 n2 n3"},
 		{"OP_NODE_SET_PARAMS", "n1 n4", "n1 n4"},
 		{"OP_GROUP_RENAME", "n1 n3 n4", "n1 n3 n4"},

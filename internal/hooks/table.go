@@ -22,6 +22,8 @@ const (
 var table = []Hooks{
 	{OpID: "OP_CLUSTER_SET_PARAMS", Path: "cluster-modify", Type: ofCluster, Pre: master, Post: master, variables: vars(clusterName, given("NEW_VG_NAME", "vg_name"))},
 	{OpID: "OP_CLUSTER_RENAME", Path: "cluster-rename", Type: ofCluster, Pre: master, Post: everywhere, variables: vars(clusterName, given("NEW_NAME", "name"))},
+	{OpID: "OP_CLUSTER_POST_INIT", Path: "cluster-init", Type: ofCluster, Post: master, variables: vars(clusterName)},
+	{OpID: "OP_CLUSTER_DESTROY", Path: "cluster-destroy", Type: ofCluster, Post: master, variables: vars(clusterName)},
 	{OpID: verifyGroup, Path: "cluster-verify", Type: ofCluster, Post: where(groupNodes), variables: vars(clusterTags)},
 
 	{OpID: "OP_NODE_ADD", Path: "node-add", Type: ofNode, Pre: where(others), Post: where(others), variables: vars(

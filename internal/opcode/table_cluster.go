@@ -3,16 +3,17 @@ package opcode
 // clusterOpcodes are the opcodes about the cluster as a whole.
 var clusterOpcodes = []*Definition{
 	{
-		ID:          "OP_CLUSTER_POST_INIT",
-		Unsupported: true,
-		Doc:         "Runs what is left to do when a cluster was just made.",
-		Result:      "bool",
+		ID:     "OP_CLUSTER_POST_INIT",
+		Doc:    "Runs the hooks of a cluster that was just made.",
+		Result: "bool",
 	},
 	{
-		ID:          "OP_CLUSTER_DESTROY",
-		Unsupported: true,
-		Doc:         "Takes the cluster out of service; there may be no instances and one node only.",
-		Result:      "non-empty string",
+		ID:     "OP_CLUSTER_DESTROY",
+		Doc:    "Takes the cluster out of service for good; there may be no instances and one node only.",
+		Result: "non-empty string",
+		Params: []Param{
+			ours(optional("name", NonEmptyString, "the name of the cluster, without which it is not done")),
+		},
 	},
 	{
 		ID:     "OP_CLUSTER_QUERY",

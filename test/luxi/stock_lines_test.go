@@ -102,9 +102,9 @@ var life = []string{
 	"gnt-node powercycle --yes --dry-run node2", "gnt-node remove node2", "gnt-cluster epo --all --force",
 }
 
-// refused need opcodes that this version cannot carry out.
-var refused = []string{
-	"gnt-cluster activate-master-ip", "gnt-cluster deactivate-master-ip --yes", "gnt-cluster destroy --yes-do-it",
+// unset are refused for want of something that the tool cannot say, or that nobody has set: what stands there is told.
+var unset = map[string]string{
+	"gnt-cluster activate-master-ip": "master-ip-setup", "gnt-cluster deactivate-master-ip --yes": "master-ip-setup", "gnt-cluster destroy --yes-do-it": "has to be said",
 }
 
 // elsewhere are those that need something else than the socket.

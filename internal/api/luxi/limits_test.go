@@ -32,7 +32,6 @@ func TestLimitsOfRequestsAreNamed(t *testing.T) {
 		"rule":            {`{"method":"ReplaceFilter","args":[null,1,[],"PAUSE",[["me","` + strings.Repeat("<", 1<<20) + `",1]]]}`, "the limit is 1048576", fault.TooLarge},
 		"rule reason":     {`{"method":"ReplaceFilter","args":[null,1,[],"PAUSE",[["me","` + strings.Repeat("<", reason.MaxReason+1) + `",1]]]}`, "the limit is 16384", fault.TooLarge},
 		"patterns":        {`{"method":"ReplaceFilter","args":[null,1,[["reason",["=~","reason","a{1000}b{1000}c{1000}d{1000}e{1000}f{1000}g{1000}h{1000}i{1000}"]]],"PAUSE",[]]}`, "the limit is 8000", fault.TooLarge},
-		"unsupported":     {`{"method":"SubmitJob","args":[[{"OP_ID":"OP_CLUSTER_DESTROY","reason":[]}]]}`, "wrong_state", fault.Unsupported},
 		"unknown key":     {`{"method":"SubmitJob","args":[` + op(`"reason":[],"`+strings.Repeat("<", 500<<10)+`":1`) + `]}`, "Superfluous", fault.Invalid},
 		"unknown method":  {`{"method":"` + strings.Repeat("<", 1<<20) + `","args":[]}`, "Unable to parse LUXI request method", fault.Invalid},
 	} {
