@@ -45,6 +45,7 @@ func namingExecutors(names Names) Catalogue {
 		"OP_CLUSTER_RENEW_CRYPTO":   {Prepare: renewCrypto, Machine: names.Machine, Resumable: true, Why: "at worst keys and certificates are made anew twice"},
 		"OP_GROUP_EVACUATE":         {Locks: groupEvacuationLocks, Prepare: names.evacuateGroup, Why: submitsOnce},
 
+		"OP_TEST_JQUEUE":                  {Locks: onMaster, Prepare: testJobQueue, Machine: names.Machine, Resumable: true, Why: asksOnly},
 		"OP_CLUSTER_DESTROY":              {Locks: exclusiveCluster, Prepare: clusterDestroy, Machine: names.Machine, Why: removesOnce},
 		"OP_CLUSTER_ACTIVATE_MASTER_IP":   {Prepare: masterAddress(true), Machine: names.Machine, Resumable: true, Why: setsAState},
 		"OP_CLUSTER_DEACTIVATE_MASTER_IP": {Prepare: masterAddress(false), Machine: names.Machine, Resumable: true, Why: setsAState},
@@ -131,6 +132,4 @@ var tagAndTestExecutors = Catalogue{
 	"OP_TEST_DELAY":     {Locks: delayLocks, Asks: true, Prepare: testDelay, Resumable: true, Why: waitsOn},
 	"OP_TEST_DUMMY":     {Prepare: testDummy, Why: submitsOnce},
 	"OP_TEST_OS_PARAMS": {Prepare: testOSParams, Resumable: true, Why: asksOnly},
-
-	"OP_TEST_JQUEUE": {Prepare: testJobQueue, Resumable: true, Why: asksOnly},
 }

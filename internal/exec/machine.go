@@ -21,6 +21,8 @@ type Machine interface {
 	KeepsAddress() error
 	// Address brings the cluster's address up there, or takes it away, until another controller leads.
 	Address(ctx context.Context, c *cluster.Cluster, up bool) error
+	// Meet makes a socket there, says which, and returns when somebody has connected to it and hung up; Failed if nobody comes, or stays.
+	Meet(ctx context.Context, say func(socket string)) error
 }
 
 // Secret is something of a controller that proves who somebody is.

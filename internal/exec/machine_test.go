@@ -91,3 +91,8 @@ func TestMasterAddress(t *testing.T) {
 	r.refuses("OpPrereqError", "nobody cares for it", "OP_CLUSTER_DEACTIVATE_MASTER_IP", nil)
 	r.did()
 }
+
+func (m *machine) Meet(_ context.Context, say func(string)) error {
+	say("/socket")
+	return m.do("meet")
+}

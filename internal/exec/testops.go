@@ -236,21 +236,45 @@ func parseChild(raw any) (*opcode.Opcode, error) {
 	return op, reason.CheckOutside(op.Reason, nil)
 }
 
-// testJobQueue logs and fails as told. The notifications that the reference
-// sends to a test over a socket are log entries here.
+// testPrefix begins each message that was given, by which a test knows them among others.
+const testPrefix = "TESTMSG="
+
+// onMaster locks the master: a test of the queue wants some lock.
+func onMaster(_ *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error) {
+	return lock.Request{want(lock.Node, snap.Cluster().MasterNode, lock.Exclusive)}, nil
+}
+
+// testJobQueue prepares OP_TEST_JQUEUE, by which the queue is tested from outside: with notify_exec it goes on when its test has connected to a socket that an entry
+// of the log names, looked at the job, and hung up. That locks are waited for is not told in this way: an opcode begins when it has them.
 func testJobQueue(_ context.Context, env *Env) (Plan, error) {
-	return Plan{Do: func(context.Context) (any, error) {
-		op := env.Op
-		if op.Bool("notify_exec") {
-			env.Log(job.LogQueueTest, []any{"exec", nil})
+	op := env.Op
+	notify := op.Bool("notify_exec")
+	if notify && env.machine == nil {
+		return Plan{}, fault.New(fault.WrongState, "There is no machine here on which a test could be met").At("notify_exec")
+	}
+	tell := func(ctx context.Context, what string, about any) error {
+		if !notify {
+			return nil
 		}
+		return env.machine.Meet(ctx, func(socket string) { env.Log(job.LogQueueTest, []any{socket, what, about}) })
+	}
+	return Plan{Do: func(ctx context.Context) (any, error) {
+		if err := tell(ctx, "exec", nil); err != nil {
+			return nil, err
+		}
+		env.Infof("Executing")
 		messages := op.Strings("log_messages")
 		if len(messages) > 0 {
-			env.Log(job.LogQueueTest, []any{"startmsg", len(messages)})
+			if err := tell(ctx, "startmsg", len(messages)); err != nil {
+				return nil, err
+			}
 		}
 		for i, m := range messages {
-			env.Logf("%s", m)
-			env.Log(job.LogQueueTest, []any{"logmsg", i + 1})
+			env.Infof("Sending log message %d", i+1)
+			env.Logf("%s", testPrefix+m)
+			if err := tell(ctx, "logmsg", i+1); err != nil {
+				return nil, err
+			}
 		}
 		if op.Bool("fail") {
 			return nil, fault.New(fault.Failed, "Opcode failure was requested")

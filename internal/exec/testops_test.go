@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/opcode"
 )
 
@@ -183,7 +185,16 @@ func TestDummysJobsAreFromOutside(t *testing.T) {
 func TestJobQueueOpcode(t *testing.T) {
 	r := newRig(t)
 	r.must("true", "OP_TEST_JQUEUE", params{"notify_exec": true, "log_messages": []any{"hello"}})
-	r.logged("jqueue-test[exec <nil>]", "jqueue-test[startmsg 1]", "hello", "jqueue-test[logmsg 1]")
+	r.logged("jqueue-test[/socket exec <nil>]", " - INFO: Executing", "jqueue-test[/socket startmsg 1]", " - INFO: Sending log message 1", "TESTMSG=hello", "jqueue-test[/socket logmsg 1]")
+	r.did("meet", "meet", "meet")
+	r.must("true", "OP_TEST_JQUEUE", params{"log_messages": []any{"hello", ""}})
+	r.logged(" - INFO: Executing", " - INFO: Sending log message 1", "TESTMSG=hello", " - INFO: Sending log message 2", "TESTMSG=")
+	r.did()
+	if request, err := r.all.Locks(r.opcode("OP_TEST_JQUEUE", nil), r.keeper.Snapshot()); err != nil || !slices.Contains(request, want(lock.Node, r.keeper.Snapshot().Cluster().MasterNode, lock.Exclusive)) {
+		t.Errorf("it waits for %v, %v", request, err)
+	}
+	r.machine.err = fault.New(fault.Failed, "Client didn't connect in time")
+	r.refuses("OpExecError", "Client didn't connect in time", "OP_TEST_JQUEUE", params{"notify_exec": true})
 	r.refuses("OpExecError", "Opcode failure was requested", "OP_TEST_JQUEUE", params{"fail": true})
 }
 

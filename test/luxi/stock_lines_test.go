@@ -100,6 +100,7 @@ var life = []string{
 	"gnt-debug test-osparams --os-parameters=a=b", "gnt-node list-storage", "gnt-node volumes", "gnt-node modify-storage --allocatable=no node1 lvm-pv /dev/fake0",
 	"gnt-node modify-storage --allocatable=yes node1 lvm-pv /dev/fake0", "gnt-node repair-storage node1 lvm-vg xenvg", "gnt-storage diagnose", "gnt-storage info",
 	"gnt-node powercycle --yes --dry-run node2", "gnt-node remove node2", "gnt-cluster epo --all --force",
+	"gnt-debug test-jobqueue",
 }
 
 // unset are refused for want of something that the tool cannot say, or that nobody has set: what stands there is told.
@@ -112,5 +113,4 @@ var elsewhere = []string{
 	"gnt-cluster command", "gnt-cluster copyfile", "gnt-node add", // ssh
 	"gnt-cluster getmaster", "gnt-cluster init", "gnt-cluster master-failover", "gnt-cluster upgrade", // the files of an installation
 	"gnt-debug metad", "gnt-debug wconfd", "gnt-node list-drbd", // other daemons
-	"gnt-debug test-jobqueue", // a job of OP_TEST_JQUEUE that connects to it: docs/compat/opcodes.md
 }
