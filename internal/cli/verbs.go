@@ -50,7 +50,7 @@ const changing = `
 	backup: import
 	burnin
 	man
-	cluster: activate-master-ip add-tags drain-controller master-failover modify redist-conf remove-tags rename repair-disk-sizes undrain-controller
+	cluster: activate-master-ip add-tags command drain-controller master-failover modify redist-conf remove-tags rename repair-disk-sizes undrain-controller
 	cluster queue: drain undrain
 	cluster watcher: continue pause
 	debug: delay test-osparams

@@ -25,7 +25,7 @@ func ClusterCommand(sh *shell.Shell) *cobra.Command {
 		shell.Heeding(shell.Changing, jobs.Drain(sh, "drain", true)), shell.Heeding(shell.Changing, jobs.Drain(sh, "undrain", false)), jobs.QueueInfo(sh))
 	watcher := sh.Group("watcher", "The watcher, which repairs what broke",
 		shell.Heeding(shell.Changing, watcherPause(sh)), shell.Heeding(shell.Changing, watcherContinue(sh)), watcherInfo(sh))
-	verbs := []*cobra.Command{clusterInfo(sh), clusterMaster(sh), clusterPing(sh), clusterMasters(sh), clusterHealth(sh), clusterFailover(sh), clusterEpo(sh), clusterRenewCrypto(sh), clusterDestroy(sh), clusterDeactivateAddress(sh), drainController(sh, true), drainController(sh, false), forgetController(sh), clusterVersion(sh), queue, watcher, clusterFormat(sh),
+	verbs := []*cobra.Command{clusterInfo(sh), clusterMaster(sh), clusterPing(sh), clusterMasters(sh), clusterHealth(sh), clusterFailover(sh), clusterEpo(sh), clusterRenewCrypto(sh), clusterCommand(sh), clusterDestroy(sh), clusterDeactivateAddress(sh), drainController(sh, true), drainController(sh, false), forgetController(sh), clusterVersion(sh), queue, watcher, clusterFormat(sh),
 		tagSearch(sh, "cluster", "search-tags"),
 		work.Operation{Noun: "cluster", Verb: "modify", Short: "Change the settings of the cluster", ID: "OP_CLUSTER_SET_PARAMS",
 			Letters: map[string]string{"beparams": "B", "hvparams": "H", "force": "f", "nicparams": "N", "diskparams": "D", "mac_prefix": "m",
