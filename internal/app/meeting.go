@@ -18,16 +18,17 @@ const (
 	meetingStays = time.Minute
 )
 
-// Meet waits for a test at a socket, which the controller's user and root alone may connect to.
+// Meet waits for a test at a socket beside that of LUXI, by which the test has come, too: temporary directories of services are their own. The controller's user
+// and root alone may connect to it.
 func (o onMachine) Meet(ctx context.Context, say func(socket string)) error {
 	if o.m.gates == nil {
 		return fault.New(fault.WrongState, "There is no machine here on which a test could be met")
 	}
-	return meet(ctx, o.m.gates.Of(gate.LUXI), meetingComes, meetingStays, say)
+	return meet(ctx, o.m.gates.Of(gate.LUXI), o.m.sockets, meetingComes, meetingStays, say)
 }
 
-func meet(ctx context.Context, g *gate.Gate, comes, stays time.Duration, say func(socket string)) (err error) {
-	dir, err := os.MkdirTemp("", "drover-test")
+func meet(ctx context.Context, g *gate.Gate, beside string, comes, stays time.Duration, say func(socket string)) (err error) {
+	dir, err := os.MkdirTemp(beside, "test-")
 	if err != nil {
 		return fault.New(fault.Environment, "no socket can be made for a test: %w", err)
 	}

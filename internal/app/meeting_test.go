@@ -16,7 +16,7 @@ import (
 
 // A test is waited for until it has come and gone, and no longer than it may take; nothing is left of its socket.
 func TestMeetings(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
+	beside := t.TempDir()
 	g := gate.NewGates(gate.Files(), slog.New(slog.DiscardHandler)).Of(gate.LUXI)
 	dial := func(path string) net.Conn {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "unix", path)
@@ -31,7 +31,7 @@ func TestMeetings(t *testing.T) {
 		}
 		return mode
 	}
-	err := meet(t.Context(), g, time.Minute, time.Minute, func(path string) {
+	err := meet(t.Context(), g, beside, time.Minute, time.Minute, func(path string) {
 		if own, dir := info(path), info(filepath.Dir(path)); own != 0o600 || dir != 0o700 {
 			t.Errorf("the socket has the mode %o in a directory of the mode %o", own, dir)
 		}
@@ -40,21 +40,21 @@ func TestMeetings(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	err = meet(t.Context(), g, 10*time.Millisecond, time.Minute, func(string) {})
+	err = meet(t.Context(), g, beside, 10*time.Millisecond, time.Minute, func(string) {})
 	if !fault.Is(err, fault.Failed) || !strings.Contains(err.Error(), "Client didn't connect in time") {
 		t.Errorf("nobody comes: %v", err)
 	}
 	var stays net.Conn
-	err = meet(t.Context(), g, time.Minute, 10*time.Millisecond, func(path string) { stays = dial(path) })
+	err = meet(t.Context(), g, beside, time.Minute, 10*time.Millisecond, func(path string) { stays = dial(path) })
 	if !fault.Is(err, fault.Failed) || !strings.Contains(err.Error(), "Client failed to confirm notification") {
 		t.Errorf("somebody stays: %v", err)
 	}
 	_ = stays.Close()
 	ctx, stop := context.WithCancel(t.Context())
-	if err := meet(ctx, g, time.Minute, time.Minute, func(string) { stop() }); !fault.Is(err, fault.Canceled) {
+	if err := meet(ctx, g, beside, time.Minute, time.Minute, func(string) { stop() }); !fault.Is(err, fault.Canceled) {
 		t.Errorf("a job that is ended: %v", err)
 	}
-	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
+	if left, err := os.ReadDir(beside); err != nil || len(left) > 0 {
 		t.Errorf("left are %v, %v", left, err)
 	}
 	if err := (onMachine{&member{}}).Meet(t.Context(), func(string) {}); !fault.Is(err, fault.WrongState) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -54,6 +55,8 @@ type member struct {
 	ganeti atomic.Pointer[ganetiDir]
 	// masterIP has the cluster's address be here while this controller leads; nil where nobody does.
 	masterIP *masterIP
+	// sockets is the directory of the socket of LUXI.
+	sockets string
 	// agents are those of nodes that are elsewhere.
 	agents *agents
 	// backups are those of this machine.
@@ -93,6 +96,7 @@ func newMember(opened store.Store, o Options) *member {
 	m.meter = meter.New(opened, m.figures.all, o.Log)
 	m.store = m.meter
 	m.agents, m.masterIP = newAgents(m, o), newMasterIP(o)
+	m.sockets, _ = filepath.Abs(filepath.Dir(cmp.Or(o.LUXI, filepath.Join(o.Data, "luxi.sock")))) // where it fails the socket cannot be made either
 	m.shared, _ = opened.(store.Shared)
 	m.figures.all.MustRegister(&gauges{m})
 	return m
