@@ -99,7 +99,7 @@ func (l *leaderClient) followLead(ctx context.Context) error {
 	})
 }
 
-// endAstray looks once at connections, and ends those that have not led to the leader for long. Nothing more is sent on those of which it is seen for the first time.
+// endAstray looks once at connections, and ends those that have not led to the leader for long. On those that rest at the first look nothing more is sent.
 func (l *leaderClient) endAstray(open []*leaderConn, leader string) {
 	for _, c := range open {
 		switch c.astray++; {
@@ -127,6 +127,7 @@ func newLeaderClient(g *group) *leaderClient {
 	l.proxy = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", "leader", r.In.Host
+			r.Out.URL.RawQuery = r.In.URL.RawQuery // whole: what cannot be read of it the leader refuses
 			r.Out.Header.Set(headerRemote, r.In.RemoteAddr)
 			forwarded.Copy(r.Out.Header, r.In.Header)
 		},
@@ -179,13 +180,9 @@ func (l *leaderClient) dialOnce(ctx context.Context) (net.Conn, error) {
 // RoundTrip sends a request to the leader. One that reached a controller which
 // leads no more, and did nothing with it, is sent to the next.
 func (l *leaderClient) RoundTrip(r *http.Request) (*http.Response, error) {
-	var body []byte
-	repeat := r.ContentLength >= 0 && r.ContentLength <= maxRepeat
-	if repeat && r.ContentLength > 0 {
-		var err error
-		if body, err = io.ReadAll(r.Body); err != nil {
-			return nil, err
-		}
+	body, repeat, err := wholeBody(r)
+	if err != nil {
+		return nil, err
 	}
 	l.g.m.figures.stoodBy.WithLabelValues(r.Header.Get(headerSurface), byLeader).Inc()
 	limit := time.After(leaderWait)
@@ -197,8 +194,11 @@ func (l *leaderClient) RoundTrip(r *http.Request) (*http.Response, error) {
 		switch _, told := errors.AsType[*fault.Error](err); {
 		case err != nil && !told && !errors.Is(err, errLeadHere) && repeat && r.Method == http.MethodGet && r.Context().Err() == nil:
 			// It only asks, so it can be asked again.
-		case err != nil || !repeat || answer.Header.Get(headerNotLeading) == "":
+		case err != nil || answer.Header.Get(headerNotLeading) == "":
 			return answer, err
+		case !repeat:
+			_ = answer.Body.Close() // it is not for the client
+			return nil, fault.New(fault.Unavailable, "the controller that led does no longer, and did nothing with the request: ask again")
 		default:
 			_ = answer.Body.Close() // it is not for the client
 		}
@@ -211,6 +211,22 @@ func (l *leaderClient) RoundTrip(r *http.Request) (*http.Response, error) {
 		case <-time.After(leaderPause):
 		}
 	}
+}
+
+// wholeBody reads the body of a request that is short enough to be sent again; its length is known then. Of one that is not so short the body stays as it is, but for
+// that it can be read on when nobody could be reached to whom to send it.
+func wholeBody(r *http.Request) (body []byte, whole bool, err error) {
+	if r.ContentLength <= maxRepeat && r.ContentLength != 0 {
+		if body, err = io.ReadAll(io.LimitReader(r.Body, maxRepeat+1)); err != nil {
+			return nil, false, err
+		}
+	}
+	if len(body) <= maxRepeat && r.ContentLength <= maxRepeat {
+		r.ContentLength = int64(len(body))
+		return body, true, nil
+	}
+	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body))
+	return nil, false, nil
 }
 
 // bodyOf is the body of a request that may be sent once more. One of no bytes is none: else it would be sent as one whose length nobody knows, for which the leader
@@ -235,8 +251,11 @@ func (l *leaderClient) failed(w http.ResponseWriter, r *http.Request, err error)
 	}
 	l.http.CloseIdleConnections()
 	status, text := http.StatusBadGateway, "the controller that leads was lost before it answered; whether it did what was asked is not known"
-	if fault.Is(err, fault.Unavailable) || errors.Is(err, errLeadHere) {
+	switch {
+	case fault.Is(err, fault.Unavailable):
 		status, text = http.StatusServiceUnavailable, err.Error()
+	case errors.Is(err, errLeadHere):
+		status, text = http.StatusServiceUnavailable, "this controller is about to lead: ask again"
 	}
 	unavailable(w, r, status, text)
 }
@@ -335,6 +354,7 @@ const upgrade = "drover-luxi"
 // dialLUXI opens a connection for the requests of an account: to the leader, or
 // within this process when it leads.
 func (l *leaderClient) dialLUXI(ctx context.Context, by reason.Account) (net.Conn, *bufio.Reader, error) {
+	limit := time.After(leaderWait)
 	for {
 		conn, err := l.dial(ctx)
 		if errors.Is(err, errLeadHere) {
@@ -363,6 +383,8 @@ func (l *leaderClient) dialLUXI(ctx context.Context, by reason.Account) (net.Con
 		select {
 		case <-ctx.Done():
 			return nil, nil, context.Cause(ctx)
+		case <-limit:
+			return nil, nil, fault.New(fault.Unavailable, "no controller is certain that it leads").WithHint("drover cluster masters tells which there are")
 		case <-time.After(leaderPause):
 		}
 	}
@@ -418,8 +440,10 @@ func (c *controller) serveRelayed(conn net.Conn, by reason.Account) {
 	if !open || conn.SetDeadline(time.Now().Add(leaderWait)) != nil {
 		return
 	}
-	if left == nil && frames.Begun() != nil {
-		return
+	if left == nil {
+		if _, err := frames.Next(); err != nil { // whole: who is still sending does not listen
+			return
+		}
 	}
 	_, _ = conn.Write(notTaken) // to a controller that may be gone
 }

@@ -401,7 +401,7 @@ func (g *group) proclaim(ctx context.Context, c *controller) error {
 		return nil
 	case asked := <-g.resigning:
 		c.successor, c.over = asked.successor, asked.over
-		return fault.New(fault.Fenced, "another controller was asked to lead")
+		return errResigned
 	}
 }
 

@@ -147,6 +147,7 @@ func standbysForward(t *testing.T, url string) {
 		}
 	}
 	standbysKeepTo(t, all[1])
+	standbysPassOnWholeQueries(t, all)
 	standbysPassOnWhatProxiesTell(t, all[1])
 	// Who asked is told as at the leader.
 	var job [][]json.RawMessage
@@ -157,6 +158,27 @@ func standbysForward(t *testing.T, url string) {
 	for _, c := range slices.Backward(all) {
 		if err := c.stop(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// standbysPassOnWholeQueries: what of a query cannot be read is refused, and not passed over, at whichever controller somebody asks.
+func standbysPassOnWholeQueries(t *testing.T, all []cluster) {
+	t.Helper()
+	for _, query := range []string{"tag=a&dry-run=1;reason=x", "tag=a&tag=%zz"} {
+		for i, c := range all {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, c.ready.RAPI+"/2/tags?"+query, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.SetBasicAuth("op", "secret")
+			answer, err := trusting().Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _ = answer.Body.Close(); answer.StatusCode != http.StatusBadRequest {
+				t.Errorf("controller %d answers %q with %d", i+1, query, answer.StatusCode)
+			}
 		}
 	}
 }

@@ -65,6 +65,7 @@ func TestClientsDoNotNoticeThatTheLeadGoes(t *testing.T) {
 			return submit(client)
 		})
 		client := trusting()
+		again(fmt.Sprintf("who sends over RAPI in pieces at c%d", i+1), func() error { return c.renames(client) })
 		again(fmt.Sprintf("who waits over RAPI at c%d", i+1), func() error { return c.waits(client, id) })
 		idle = append(idle, c.dial(t))
 	}
@@ -94,8 +95,17 @@ func TestClientsDoNotNoticeThatTheLeadGoes(t *testing.T) {
 
 // waits asks RAPI to be told when a job is not running any more, as Ganeti's own client does.
 func (c cluster) waits(client *http.Client, id int) error {
-	body := fmt.Sprintf(`{"fields": ["status"], "previous_job_info": ["running"], "previous_log_serial": %d}`, 1<<30)
-	r, err := http.NewRequest(http.MethodGet, fmt.Sprintf("%s/2/jobs/%d/wait", c.ready.RAPI, id), strings.NewReader(body))
+	return c.sends(client, http.MethodGet, fmt.Sprintf("/2/jobs/%d/wait", id),
+		strings.NewReader(fmt.Sprintf(`{"fields": ["status"], "previous_job_info": ["running"], "previous_log_serial": %d}`, 1<<30)))
+}
+
+// renames submits a job by a body whose length is not told before.
+func (c cluster) renames(client *http.Client) error {
+	return c.sends(client, http.MethodPut, "/2/instances/i0/rename", struct{ io.Reader }{strings.NewReader(`{"new_name": "i1", "ip_check": false}`)})
+}
+
+func (c cluster) sends(client *http.Client, method, path string, body io.Reader) error {
+	r, err := http.NewRequest(method, c.ready.RAPI+path, body)
 	if err != nil {
 		return err
 	}

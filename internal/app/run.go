@@ -341,11 +341,11 @@ func (c *controller) overFor(cause error) error {
 	switch {
 	case !fault.Is(cause, fault.Fenced):
 		return cause
-	case c.successor == "":
-		c.lead.Lose(cause)
-	default: // who asked for the lead waits until it is given up
+	case errors.Is(cause, errResigned): // who asked for the lead waits until it is given up
 		c.leading.CompareAndSwap(c, nil)
 		c.owed.close()
+	default:
+		c.lead.Lose(cause)
 	}
 	return errNotLeading
 }
@@ -388,6 +388,9 @@ func (m *member) parts(c *controller, o Options, s *surfaces) []func(context.Con
 
 // errStopping is what clients are told whose requests a stop ends.
 var errStopping error = fault.New(fault.Unavailable, "the controller is stopping").WithHint("ask again when it runs")
+
+// errResigned ends a term that is given up in favour of another controller's.
+var errResigned error = fault.New(fault.Fenced, "another controller was asked to lead")
 
 // errNotLeading is what clients are told whose requests end with a term.
 var errNotLeading error = fault.New(fault.Unavailable, "this controller no longer leads").WithHint("ask again: another does, or will")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -20,8 +21,28 @@ var errHungUp = fault.New(fault.Canceled, "the client has hung up")
 
 // attention is what the server knows of a connection.
 type attention struct {
+	// mu guards resting: nothing of a request has come, so that a stop may interrupt the reading.
+	mu      sync.Mutex
+	resting bool
 	// end ends the request that is carried out; nil while there is none.
 	end atomic.Pointer[context.CancelCauseFunc]
+}
+
+// rest says whether nothing of a request has come, and until when that, or all of it, has to.
+func (a *attention) rest(conn net.Conn, resting bool, until time.Time) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.resting = resting
+	return conn.SetReadDeadline(until)
+}
+
+// interrupt ends the reading of a connection on which nothing of a request has come.
+func (a *attention) interrupt(conn net.Conn) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.resting {
+		_ = conn.SetReadDeadline(time.Unix(1, 0)) // it is going away
+	}
 }
 
 // request returns a context for one request that also ends soon after the

@@ -121,23 +121,23 @@ func Accept(ctx context.Context, listener *gate.Listener, serve func(net.Conn)) 
 // endAll interrupts the connections that wait for a request, and closes the others
 // when their time is up.
 func (s *Server) endAll() {
-	s.each(func(conn net.Conn) { _ = conn.SetReadDeadline(time.Unix(1, 0)) }) // it is going away
+	s.each(func(conn net.Conn, a *attention) { a.interrupt(conn) })
 	time.AfterFunc(s.farewell, func() {
-		s.each(func(conn net.Conn) { _ = conn.Close() }) // whoever writes to it notices
+		s.each(func(conn net.Conn, _ *attention) { _ = conn.Close() }) // whoever writes to it notices
 	})
 }
 
 // each calls a function with all connections.
-func (s *Server) each(f func(net.Conn)) {
+func (s *Server) each(f func(net.Conn, *attention)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for conn := range s.conns {
-		f(conn)
+	for conn, a := range s.conns {
+		f(conn, a)
 	}
 }
 
 // ServeConn answers the requests of a connection that somebody vouches for, which frames are read from, until it or the context ends. left is a request that
-// was read and is not taken any more (Deps.Take); open tells that the connection is between two requests, so that somebody else may go on with it.
+// was read and is not taken any more (Deps.Take), or a question that the end of the context has ended; open tells that the connection is between two requests, so that somebody else may go on with it.
 func (s *Server) ServeConn(ctx context.Context, conn net.Conn, frames *luxiwire.FrameReader, by reason.Account) (left []byte, open bool) {
 	defer context.AfterFunc(ctx, s.endAll)()
 	return s.serveConn(ctx, conn, frames, s.attend(conn), by)
@@ -150,7 +150,7 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn, frames *luxiwire.
 	defer frames.Charge(nil)
 	defer frames.Release()
 	for {
-		frame, read, idle := s.next(ctx, conn, frames)
+		frame, read, idle := s.next(ctx, conn, frames, a)
 		if !read {
 			return nil, idle
 		}
@@ -163,8 +163,11 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn, frames *luxiwire.
 		if !taken {
 			return frame, true
 		}
-		usable := s.answer(ctx, conn, a, by, req)
+		given, usable := s.answer(ctx, conn, a, by, req)
 		answered()
+		if !given {
+			return frame, true
+		}
 		if !usable {
 			return nil, false
 		}
@@ -173,14 +176,14 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn, frames *luxiwire.
 }
 
 // next reads a request. If there is none, idle tells that the context has ended between two.
-func (s *Server) next(ctx context.Context, conn net.Conn, frames *luxiwire.FrameReader) (frame []byte, read, idle bool) {
-	if conn.SetReadDeadline(time.Now().Add(s.idle)) != nil {
+func (s *Server) next(ctx context.Context, conn net.Conn, frames *luxiwire.FrameReader, a *attention) (frame []byte, read, idle bool) {
+	if a.rest(conn, true, time.Now().Add(s.idle)) != nil {
 		return nil, false, false
 	}
 	if ctx.Err() != nil || frames.Begun() != nil {
 		return nil, false, ctx.Err() != nil
 	}
-	if !frames.Whole() && conn.SetReadDeadline(time.Now().Add(s.begun)) != nil {
+	if !frames.Whole() && a.rest(conn, false, time.Now().Add(s.begun)) != nil {
 		return nil, false, false
 	}
 	if ctx.Err() != nil {
@@ -210,9 +213,10 @@ func (s *Server) forget(conn net.Conn) {
 }
 
 // answer carries out one request, as long as the client is there to read the
-// answer. It reports whether the connection can be used for another.
-func (s *Server) answer(ctx context.Context, conn net.Conn, a *attention, by reason.Account, req luxiwire.Request) bool {
-	ctx, done := a.request(ctx)
+// answer. It reports whether the connection can be used for another. Nothing is given in answer to a question that the end of the context has ended,
+// where somebody else may answer it.
+func (s *Server) answer(until context.Context, conn net.Conn, a *attention, by reason.Account, req luxiwire.Request) (given, usable bool) {
+	ctx, done := a.request(until)
 	defer done()
 	if s.deps.NewID != nil {
 		ctx = requestid.With(ctx, s.deps.NewID())
@@ -221,7 +225,10 @@ func (s *Server) answer(ctx context.Context, conn net.Conn, a *attention, by rea
 	result, revision, err := s.callNotOlder(ctx, by, req)
 	result, err = s.finish(req.Method, result, err)
 	s.observe(ctx, req.Method, err, begun)
-	return s.reply(conn, result, revision, err)
+	if err != nil && until.Err() != nil && s.deps.Take != nil && Asks(req.Method) {
+		return false, true
+	}
+	return true, s.reply(conn, result, revision, err)
 }
 
 // AnswerStored answers a request for a controller that does not lead: as the one that
