@@ -54,9 +54,13 @@ func parseKeep(text string) (k Keep, err error) {
 			continue
 		}
 		into, what := &k.For, ""
-		for kind, of := range map[string]*time.Duration{"events": &k.Events, "deployments": &k.Deployments} {
-			if age, named := strings.CutPrefix(word, kind+" "); named {
-				into, what, word = of, " of "+kind, strings.TrimSpace(age)
+		for _, of := range []struct {
+			kind string
+			into *time.Duration
+		}{{"events", &k.Events}, {"deployments", &k.Deployments}} {
+			if age, named := strings.CutPrefix(word, of.kind+" "); named {
+				into, what, word = of.into, " of "+of.kind, strings.TrimSpace(age)
+				break
 			}
 		}
 		age, ok := parseAge(word)

@@ -2,7 +2,9 @@
 //
 // Invariants:
 //   - What others may write, or own, is refused, whatever link leads there; so is what would run with another's rights (TestWhatOthersCouldChange).
-//   - A program is in a directory of which the same is so (TestProgram).
+//   - A program is in a directory of which the same is so, and so is what a link leads to (TestProgram).
+//
+// The directories above these are not looked at: who may write to them is the administrator's choice.
 package guarded
 
 import (
@@ -28,6 +30,11 @@ func Program(dir, name string) (string, error) {
 		return "", fault.New(fault.WrongState, "%s is not a directory", dir)
 	}
 	path := filepath.Join(dir, name)
+	if target, err := filepath.EvalSymlinks(path); err == nil { // else look says why there is none
+		if _, err := look(filepath.Dir(target), os.Geteuid()); err != nil {
+			return "", err
+		}
+	}
 	info, err = look(path, os.Geteuid())
 	if err != nil {
 		return "", err

@@ -31,6 +31,8 @@ func TestProgram(t *testing.T) {
 	in := filepath.Join(dir, "in")
 	for _, err := range []error{
 		os.Mkdir(in, 0o755), os.Mkdir(filepath.Join(in, "dir"), 0o755),
+		os.Mkdir(filepath.Join(dir, "theirs"), 0o755), os.WriteFile(filepath.Join(dir, "theirs", "fine"), nil, 0o700), os.Chmod(filepath.Join(dir, "theirs"), 0o775),
+		os.Symlink(filepath.Join(dir, "theirs", "fine"), filepath.Join(in, "elsewhere")),
 		os.WriteFile(filepath.Join(in, "fine"), nil, 0o700), os.WriteFile(filepath.Join(in, "unable"), nil, 0o600),
 		os.Symlink(filepath.Join(in, "fine"), filepath.Join(in, "link")), os.WriteFile(filepath.Join(dir, "open"), nil, 0o700),
 		os.Chmod(filepath.Join(dir, "open"), 0o777), os.Symlink(filepath.Join(dir, "open"), filepath.Join(in, "leads")),
@@ -41,6 +43,7 @@ func TestProgram(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"fine": "", "link": "", "unable": "not a file that can be executed", "dir": "not a file that can be executed", "nosuch": "There is no", "leads": "too permissive",
+		"elsewhere": "Permissions on " + filepath.Join(dir, "theirs"),
 	} {
 		path, err := Program(in, name)
 		if want == "" && (err != nil || path != filepath.Join(in, name)) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

@@ -8,6 +8,7 @@
 package outofband
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -70,8 +71,11 @@ func Targets(snap *cluster.Snapshot, command Command, named []*cluster.Node, ign
 		}
 	}
 	var out []Target
-	slices.SortFunc(nodes, func(a, b *cluster.Node) int { return cluster.CompareNames(a.Name, b.Name) })
-	for _, n := range slices.Compact(nodes) {
+	same := func(a, b *cluster.Node) bool { return a.UUID == b.UUID } // names that differ in zeros alone have no order
+	slices.SortStableFunc(nodes, func(a, b *cluster.Node) int {
+		return cmp.Or(cluster.CompareNames(a.Name, b.Name), cmp.Compare(a.UUID, b.UUID))
+	})
+	for _, n := range slices.CompactFunc(nodes, same) {
 		t := Target{Node: n, Program: Program(snap, n)}
 		switch {
 		case command.endsWhatRuns() && n.UUID == master && t.Program == "":

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -233,7 +234,7 @@ func (q *Queue) eachPortion(ctx context.Context, r Retention, do func(portion []
 	if err != nil || until == 0 {
 		return err
 	}
-	at := walk{store: q.cfg.Store, before: r.Before, seen: map[string]bool{}}
+	at := walk{store: q.cfg.Store, before: r.Before, until: until, seen: map[string]bool{}}
 	for {
 		heads, err := at.next(ctx)
 		if err != nil || len(heads) == 0 {
@@ -244,10 +245,13 @@ func (q *Queue) eachPortion(ctx context.Context, r Retention, do func(portion []
 			if err != nil {
 				return err
 			}
+			heads = rest
+			if len(portion)+spared == 0 { // all of them are to stay
+				continue
+			}
 			if goOn, err := do(portion, spared); err != nil || !goOn {
 				return err
 			}
-			heads = rest
 		}
 	}
 }
@@ -369,6 +373,8 @@ func usedBy(now *state.State) map[job.ID]bool {
 type walk struct {
 	store  store.Store
 	before job.Time
+	// until is the first job that stays: in the order of ids nothing comes behind it.
+	until job.ID
 	// since is where it is, and seen are those that ended at that very moment and were handed over.
 	since int64
 	after string
@@ -399,7 +405,10 @@ func (w *walk) next(ctx context.Context) (out []store.Object, err error) {
 	last := out[len(out)-1]
 	if !byTime {
 		w.after = last.ID
-		return out, nil
+		return slices.DeleteFunc(out, func(o store.Object) bool {
+			id, err := job.ParseID(o.ID)
+			return err == nil && id >= w.until
+		}), nil
 	}
 	if last.At != w.since {
 		w.since = last.At

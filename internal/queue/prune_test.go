@@ -358,3 +358,26 @@ func TestNothingComesToDependOnWhatIsBeingPruned(t *testing.T) {
 		t.Errorf("it failed because of %s", j.Ops[0].Result)
 	}
 }
+
+// TestNothingIsLeftWhereAllStay: a pruning that has no time for anything says that there is more only if something is due.
+func TestNothingIsLeftWhereAllStay(t *testing.T) {
+	r := newRig(t, 5)
+	r.succeed(slices.Repeat([]queue.Submission{{Ops: parse(t, delay)}}, 4))
+	_, _, err := r.q.AutoArchive(ctx, 0, time.Hour, queue.By{})
+	r.check(err)
+	for _, before := range []job.Time{job.Never, job.Never - 1} {
+		for keep, more := range map[int]bool{2: true, 4: false, 9: false} {
+			p, err := r.q.Prune(ctx, queue.Retention{Before: before, Keep: keep}, 0, queue.By{})
+			if err != nil || p.More != more || p.Jobs != 0 {
+				t.Errorf("keeping %d of 4: %+v, %v", keep, p, err)
+			}
+		}
+	}
+	_, err = r.q.Prune(ctx, queue.Retention{Before: job.Never, Keep: 2}, time.Hour, queue.By{})
+	r.check(err)
+	for _, before := range []job.Time{job.Never, job.Never - 1} {
+		if p, err := r.q.Prune(ctx, queue.Retention{Before: before, Keep: 2}, 0, queue.By{}); err != nil || p.More {
+			t.Errorf("behind what went: %+v, %v", p, err)
+		}
+	}
+}

@@ -72,6 +72,8 @@ type Engine struct {
 
 	changing baton // held while environments, graphs or deployments are changed, until that is stored: one after the other
 
+	removing sync.Mutex // held while deployments are removed: who counts what refers to a part sees what another removes
+
 	mu      sync.Mutex
 	runs    map[int64]*run // of deployments that are under way; guarded by mu
 	storing map[int64]bool // the numbers of plans that are stored at this moment; guarded by mu

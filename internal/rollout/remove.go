@@ -38,7 +38,8 @@ type Removed struct {
 	Over int64 `json:"over"`
 }
 
-// Delete removes deployments, all of them or none: one that is needed is refused with fault.WrongState. With dry it only says which would go.
+// Delete removes deployments. If one of them is needed none goes (fault.WrongState); they go one after the other, so an error on the way says which went before.
+// With dry it only says which would go.
 func (e *Engine) Delete(ctx context.Context, ids []int64, dry bool, by By) (*Removal, error) {
 	if len(ids) == 0 {
 		return nil, fault.New(fault.Invalid, "no deployment is named").At("ids")
@@ -122,6 +123,10 @@ func (e *Reader) succeeded(ctx context.Context) (map[int64]bool, error) {
 // remove removes deployments, as they were known when it was decided that they may go, until a moment if one is given.
 func (e *Engine) remove(ctx context.Context, going []*course.Deployment, spared int, dry bool, until time.Time, by By) (*Removal, error) {
 	out := &Removal{Deployments: []Removed{}, Spared: spared}
+	if !dry {
+		e.removing.Lock()
+		defer e.removing.Unlock()
+	}
 	var uses *uses
 	for _, d := range going {
 		if !dry {
@@ -136,12 +141,24 @@ func (e *Engine) remove(ctx context.Context, going []*course.Deployment, spared 
 				err = e.patiently(ctx, func(ctx context.Context) error { return e.removeOne(ctx, d, uses, by) })
 			}
 			if err != nil {
-				return out, err
+				return out, behind(out.Deployments, err)
 			}
 		}
 		out.Deployments = append(out.Deployments, Removed{d.ID, d.Environment, d.Status, d.Mode, d.Over()})
 	}
 	return out, nil
+}
+
+// behind tells with an error which deployments went before it.
+func behind(gone []Removed, err error) error {
+	if len(gone) == 0 {
+		return err
+	}
+	var ids []string
+	for _, d := range gone {
+		ids = append(ids, strconv.FormatInt(d.ID, 10))
+	}
+	return fault.New(fault.CodeOf(err), "%w (removed before: %s)", err, strings.Join(ids, ", "))
 }
 
 // uses says how many deployments refer to each part of a state, of those that there were when it was counted.

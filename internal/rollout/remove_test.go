@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -237,12 +238,48 @@ func TestPartsOfSeveralThatGo(t *testing.T) {
 	}
 }
 
+// TestPartsOfSeveralThatGoAtOnce, each asked for by somebody else: what both have goes with the last of them.
+func TestPartsOfSeveralThatGoAtOnce(t *testing.T) {
+	r := versions(t, 3)
+	r.version(2)
+	r.end(r.start(Wish{Environment: "e"})) // 4, with the parts of 2
+	r.version(5)
+	r.end(r.start(Wish{Environment: "e"}))
+	gate := make(chan struct{})
+	held := r.store.Inject(faultstore.Fault{Do: faultstore.Hold, Gate: gate, When: func(tx store.Tx) bool {
+		return slices.Contains(tx.Delete, store.Key{Kind: KindDeployment, ID: "2"})
+	}})
+	var both sync.WaitGroup
+	remove := func(id int64) {
+		both.Go(func() {
+			if _, err := r.engine.Delete(t.Context(), []int64{id}, false, by); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	remove(2)
+	<-held // it has counted
+	if r.engine.removing.TryLock() {
+		t.Error("another may count meanwhile")
+		r.engine.removing.Unlock()
+	}
+	remove(4)
+	close(gate)
+	both.Wait()
+	if got := r.stored(); !strings.HasSuffix(got, " 4") { // the common ones of 1, 3 and 5, and the node's
+		t.Errorf("stored is %s", got)
+	}
+}
+
 // TestWhatBecameNeededStays: it was decided that a deployment may go, and meanwhile something is decided by it.
 func TestWhatBecameNeededStays(t *testing.T) {
 	r := versions(t, 2)
 	r.plan(Wish{Environment: "e"})
 	_, err := r.engine.remove(t.Context(), []*course.Deployment{r.engine.known().Deployment(2)}, 0, false, time.Time{}, by)
 	r.refused(err, fault.Conflict, "deployment 2 stays: it is the latest one of the environment e")
+	// It is told with what went before.
+	_, err = r.engine.remove(t.Context(), []*course.Deployment{r.engine.known().Deployment(1), r.engine.known().Deployment(2)}, 0, false, time.Time{}, by)
+	r.refused(err, fault.Conflict, "deployment 2 stays: it is the latest one of the environment e (removed before: 1)")
 }
 
 // TestWhatCannotBeReadMayHaveAnyPart: while a deployment or an environment cannot be read, no part of a state goes, and deployments do.

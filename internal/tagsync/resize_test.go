@@ -85,6 +85,25 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
+// TestWhatMayHaveBeenResizedTakesItsRoom: who asked was told that nobody knows, and until somebody does there is no room for another.
+func TestWhatMayHaveBeenResizedTakesItsRoom(t *testing.T) {
+	r := &rig{Failing: t, ctx: t.Context(), dir: t.TempDir(), log: quiet, room: func(string) server.Amount { return server.Amount{Instances: 9, Cores: 3, RAM: 1 << 20} }}
+	r.start()
+	defer r.stop()
+	one, other := r.create(), r.create()
+	r.store.Inject(faultstore.Fault{Do: faultstore.FailAfter, When: writes("d2")})
+	to, as := server.Flavor{ID: "d2", RAM: 128, VCPUs: 2}, func(s *server.Server) (*server.Server, error) { return s, nil }
+	if _, err := r.engine.Resize(one.ID, to, r.asked(), as); !fault.Is(err, fault.Unavailable) {
+		t.Fatalf("it is answered with %v", err)
+	}
+	if _, err := r.engine.Resize(other.ID, to, r.asked(), as); !fault.Is(err, fault.Denied) {
+		t.Errorf("the other one: %v", err)
+	}
+	if s := r.until(one.ID, "has its size", func(s *server.Server) bool { return s.Status() == server.Resized && atRest(s) }); s.Flavor.ID != "d2" {
+		t.Errorf("it has %s", s.Flavor.ID)
+	}
+}
+
 // TestWhatHasNoRoomIsNotResized: two servers of a project that ask at the same time do not both get what there is for one, nor does a server that is made
 // beside.
 func TestWhatHasNoRoomIsNotResized(t *testing.T) {

@@ -498,8 +498,7 @@ func (e *Engine) Resize(id string, to server.Flavor, by servertag.Asked, first f
 			WithHint("it is raised when all controllers know it: drover cluster format info")
 	}
 	var sized *server.Server
-	defer func() { e.shown([]*server.Server{sized}) }()
-	return e.Change(id, func(s *server.Server) (*server.Server, error) {
+	now, err := e.Change(id, func(s *server.Server) (*server.Server, error) {
 		next, err := first(s)
 		if err == nil {
 			next, err = next.Resize(to, by)
@@ -513,6 +512,14 @@ func (e *Engine) Resize(id string, to server.Flavor, by servertag.Asked, first f
 		sized = next
 		return next, nil
 	})
+	switch {
+	case sized == nil:
+	case fault.Is(err, fault.Unavailable): // it may be there: until that is known its room is taken
+		e.beside(func() { e.created([]*server.Server{sized}, err) })
+	default:
+		e.shown([]*server.Server{sized})
+	}
+	return now, err
 }
 
 // hasRoom refuses a size for which the project of a server has no room. From then on the server counts as it will be.
