@@ -525,23 +525,33 @@ func (g *group) failover(ctx context.Context) error {
 		return fault.New(fault.WrongState, "this controller is %s", g.drained.Load()).WithHint("drover cluster undrain-controller %s", g.self.Name)
 	}
 	p, err := g.presentLeader(ctx)
-	if err != nil {
-		return err
-	}
-	if err := g.ask(ctx, p, http.MethodPost, "/peer/resign?to="+g.self.Instance, resignTime, new(struct{})); err != nil {
-		return err
-	}
 	limit := time.After(resignTime)
+	for err == nil {
+		if err = g.ask(ctx, p, http.MethodPost, "/peer/resign?to="+g.self.Instance, resignTime, new(struct{})); err == nil {
+			p, err = g.taken(ctx, p, limit)
+		}
+		if err == nil && p.Instance == g.self.Instance {
+			return nil
+		}
+	}
+	return err
+}
+
+// taken waits until the lead that a controller gave up is taken, and returns who has it: another one, if this one was too slow for that on a busy machine.
+func (g *group) taken(ctx context.Context, former peerRecord, limit <-chan time.Time) (peerRecord, error) {
 	for g.m.leads() == nil {
 		select {
 		case <-limit:
-			return fault.New(fault.Unavailable, "the lead was handed over, but not taken in time").WithHint("drover cluster masters tells who leads")
+			return former, fault.New(fault.Unavailable, "the lead was handed over, but not taken in time").WithHint("drover cluster masters tells who leads")
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return former, context.Cause(ctx)
 		case <-time.After(10 * time.Millisecond):
 		}
+		if p, err := g.presentLeader(ctx); err == nil && p.Epoch > former.Epoch && p.Instance != g.self.Instance {
+			return p, nil
+		}
 	}
-	return nil
+	return g.self, nil
 }
 
 // resignTime bounds how long a leader may take to end its term.

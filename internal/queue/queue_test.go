@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/schedule"
 )
@@ -245,7 +246,7 @@ func TestSubmissionKeyWithinOneSubmission(t *testing.T) {
 
 func TestWhatNothingCarriesOutIsRefused(t *testing.T) {
 	r := newRig(t, 1)
-	if id, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, delay, `{"OP_ID":"OP_CLUSTER_DESTROY"}`)}); !fault.Is(err, fault.Unsupported) {
+	if id, err := r.q.Submit(ctx, queue.Submission{Ops: append(parse(t, delay), &opcode.Opcode{ID: "OP_OF_NOBODY"})}); !fault.Is(err, fault.Unsupported) {
 		t.Errorf("job %d, %v", id, err)
 	}
 }
