@@ -14,14 +14,7 @@ import (
 // commandNodes are the nodes on which a restricted command is to run, each once.
 func commandNodes(op *opcode.Opcode, snap *cluster.Snapshot) (nodes []*cluster.Node, err error) {
 	listed, err := listedNodes(op, snap)
-	seen := map[string]bool{}
-	for _, n := range listed {
-		if !seen[n.UUID] {
-			nodes = append(nodes, n)
-		}
-		seen[n.UUID] = true
-	}
-	return nodes, err
+	return eachOnce(listed), err
 }
 
 // commandLocks share the nodes of a restricted command, or have them alone.

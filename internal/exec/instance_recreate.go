@@ -44,6 +44,18 @@ func recreateLocks(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, err
 	return request, err
 }
 
+// eachOnce are nodes without those that come again.
+func eachOnce(nodes []*cluster.Node) (once []*cluster.Node) {
+	seen := map[string]bool{}
+	for _, n := range nodes {
+		if !seen[n.UUID] {
+			once = append(once, n)
+		}
+		seen[n.UUID] = true
+	}
+	return once
+}
+
 // listedNodes are the nodes that an opcode lists, by UUID or by name.
 func listedNodes(op *opcode.Opcode, snap *cluster.Snapshot) (nodes []*cluster.Node, err error) {
 	for i, uuid := range op.Strings("node_uuids") {

@@ -151,6 +151,15 @@ func (e *Env) agent(node *cluster.Node) (Node, error) {
 	return a, nil
 }
 
+// nearAgent is agent for who does not wait for a node that is away.
+func (e *Env) nearAgent(node *cluster.Node) (Node, error) {
+	a, err := e.agent(node)
+	if err == nil && a.Away() > 0 {
+		err = fault.New(fault.Environment, "it is away")
+	}
+	return a, err
+}
+
 // primary returns an instance's primary node with its agent.
 func (e *Env) primary(inst *cluster.Instance) (*cluster.Node, Node, error) {
 	node := e.snapshot().Node(inst.PrimaryNode)

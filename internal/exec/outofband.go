@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/drover-project/drover/internal/agent"
@@ -33,12 +32,8 @@ const (
 	recordPower   = "record-power"   // record that a node is on or off, if that was answered
 )
 
-const (
-	// longestWait in seconds bounds how long a program may take, and what is between two of them.
-	longestWait = 3600
-	// askedAtOnce is how many management controllers are asked at a time, where nothing is changed.
-	askedAtOnce = 16
-)
+// longestWait in seconds bounds how long a program may take, and what is between two of them.
+const longestWait = 3600
 
 // The states of rows of the result, as those of a query.
 const (
@@ -294,19 +289,13 @@ func powerPlan(op *opcode.Opcode, command outofband.Command, targets []outofband
 // askBeside asks management controllers beside one another, which changes nothing.
 func (e *Env) askBeside(ctx context.Context, command outofband.Command, targets []outofband.Target) (any, error) {
 	rows, errs := make([]row, len(targets)), make([]error, len(targets))
-	places := make(chan struct{}, askedAtOnce)
-	var all sync.WaitGroup
-	for i, t := range targets {
+	beside(len(targets), fewAtOnce, func(i int) {
+		t := targets[i]
 		if t.Program == "" {
 			rows[i] = newRow(t.Node.Name, rowUnavail, nil)
-			continue
+			return
 		}
-		all.Go(func() {
-			places <- struct{}{}
-			defer func() { <-places }()
-			rows[i], errs[i] = e.askController(ctx, &askArgs{Command: command, Name: t.Node.Name, Program: t.Program, Timeout: e.Op.Int("timeout")})
-		})
-	}
-	all.Wait()
+		rows[i], errs[i] = e.askController(ctx, &askArgs{Command: command, Name: t.Node.Name, Program: t.Program, Timeout: e.Op.Int("timeout")})
+	})
 	return rows, errors.Join(errs...)
 }

@@ -2,10 +2,8 @@ package exec
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/cluster"
@@ -22,9 +20,6 @@ const (
 	renewOwn     = "renew-own"     // make something of the controller anew
 )
 
-// renewedAtOnce is how many agents are asked at a time.
-const renewedAtOnce = 16
-
 type renewAgentsArgs struct {
 	Nodes []string `json:"nodes"` // by UUID
 }
@@ -33,11 +28,10 @@ type renewOwnArgs struct {
 	Which Secret `json:"which"`
 }
 
-// renewals are what became of the certificates of agents: the numbers of those that are new, and why others are not, by the UUIDs of their nodes.
+// renewals are what became of the certificates of agents: the numbers of those that are new, and whose are not, by the UUIDs of their nodes.
 type renewals struct {
-	mu      sync.Mutex
 	serials map[string]string
-	why     map[string]error
+	failed  []string
 }
 
 var renewalVerbs = map[string]verb{
@@ -60,8 +54,8 @@ var renewalVerbs = map[string]verb{
 		return changes, nil, nil
 	}),
 	tellRenewals: {act: func(_ context.Context, env *Env, _ agent.Order, _ *work.Step) (any, error) {
-		names := make([]string, 0, len(env.renewed.why))
-		for _, uuid := range slices.Collect(maps.Keys(env.renewed.why)) {
+		names := make([]string, 0, len(env.renewed.failed))
+		for _, uuid := range env.renewed.failed {
 			names = append(names, nodeName(env.snapshot(), uuid))
 		}
 		if len(names) == 0 {
@@ -82,33 +76,19 @@ var renewalVerbs = map[string]verb{
 
 // renewAgents has agents make their certificates anew. What one of them cannot is told, and does not end the others'.
 func (e *Env) renewAgents(ctx context.Context, order agent.Order, nodes []string) error {
-	e.renewed = &renewals{serials: map[string]string{}, why: map[string]error{}}
-	places := make(chan struct{}, renewedAtOnce)
-	var all sync.WaitGroup
-	for _, uuid := range nodes {
-		all.Go(func() {
-			places <- struct{}{}
-			defer func() { <-places }()
-			serial, err := e.renewAgent(ctx, order, uuid)
-			e.renewed.mu.Lock()
-			defer e.renewed.mu.Unlock()
-			if err != nil {
-				e.renewed.why[uuid] = err
-				return
-			}
-			e.renewed.serials[uuid] = serial
-		})
-	}
-	all.Wait()
-	for _, uuid := range nodes {
-		err, failed := e.renewed.why[uuid]
-		if !failed {
-			continue
-		}
-		if ctx.Err() != nil || e.over() || fault.Is(err, fault.Fenced) {
+	serials, errs := make([]string, len(nodes)), make([]error, len(nodes))
+	beside(len(nodes), fewAtOnce, func(i int) { serials[i], errs[i] = e.renewAgent(ctx, order, nodes[i]) })
+	e.renewed = &renewals{serials: map[string]string{}}
+	for i, uuid := range nodes {
+		switch err := errs[i]; {
+		case err == nil:
+			e.renewed.serials[uuid] = serials[i]
+		case ctx.Err() != nil || e.over() || fault.Is(err, fault.Fenced):
 			return err
+		default:
+			e.renewed.failed = append(e.renewed.failed, uuid)
+			e.Warnf("The certificate of the agent of node %s was not renewed: %v", nodeName(e.snapshot(), uuid), err)
 		}
-		e.Warnf("The certificate of the agent of node %s was not renewed: %v", nodeName(e.snapshot(), uuid), err)
 	}
 	return nil
 }
@@ -119,12 +99,9 @@ func (e *Env) renewAgent(ctx context.Context, order agent.Order, uuid string) (s
 	if n == nil {
 		return "", fault.New(fault.NotFound, "the node was removed from the cluster meanwhile")
 	}
-	node, err := e.agent(n)
-	switch {
-	case err != nil:
+	node, err := e.nearAgent(n)
+	if err != nil {
 		return "", err
-	case node.Away() > 0:
-		return "", fault.New(fault.Environment, "it is away")
 	}
 	return node.RenewCertificate(ctx, order)
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/drover-project/drover/internal/cluster"
@@ -18,21 +17,14 @@ import (
 	"github.com/drover-project/drover/internal/work"
 )
 
-const (
-	// storagePatience is how long one node may take to tell of its storage.
-	storagePatience = time.Minute
-	// nodesAtOnce is how many are asked at a time.
-	nodesAtOnce = 16
-)
+// storagePatience is how long one node may take to tell of its storage.
+const storagePatience = time.Minute
 
 // storageKinds are the kinds of units that disks of templates are kept in.
 var storageKinds = map[string]storage.Kind{
 	cluster.DiskPlain: storage.VolumeGroups, cluster.DiskDRBD: storage.VolumeGroups, cluster.DiskFile: storage.Files, cluster.DiskSharedFile: storage.SharedFiles,
 	"gluster": "gluster", "rbd": "rados", "ext": "ext", "blockdev": "blockdev", "diskless": "diskless",
 }
-
-// reportedKinds are those of which nodes tell, if they have any.
-var reportedKinds = []string{"file", "gluster", "lvm-pv", "lvm-vg", "sharedfile"}
 
 // The fields of rows about volumes and storage units.
 const (
@@ -50,8 +42,9 @@ func storageNodes(op *opcode.Opcode, snap *cluster.Snapshot) (nodes []*cluster.N
 	if len(listed) == 0 {
 		listed = slices.Collect(snap.Nodes())
 	}
-	slices.SortFunc(listed, func(a, b *cluster.Node) int { return cluster.CompareNames(a.Name, b.Name) })
-	return slices.Compact(listed), nil
+	nodes = eachOnce(listed)
+	slices.SortStableFunc(nodes, func(a, b *cluster.Node) int { return cluster.CompareNames(a.Name, b.Name) })
+	return nodes, nil
 }
 
 // storageLocks share the nodes that are asked: what is being changed on them is waited for.
@@ -77,19 +70,12 @@ type toldBy[T any] struct {
 
 // askEach asks nodes beside one another that are in service. Of one that tells nothing there is a warning, which begins with what cannot be had, and no answer.
 func askEach[T any](ctx context.Context, e *Env, nodes []*cluster.Node, cannot string, ask func(ctx context.Context, n Node) (T, error)) (answers []toldBy[T], err error) {
-	told, errs, places := make([]T, len(nodes)), make([]error, len(nodes)), make(chan struct{}, nodesAtOnce)
-	var all sync.WaitGroup
-	for i, n := range nodes {
-		if n.Offline {
-			continue
-		}
-		all.Go(func() {
-			places <- struct{}{}
-			defer func() { <-places }()
+	told, errs := make([]T, len(nodes)), make([]error, len(nodes))
+	beside(len(nodes), fewAtOnce, func(i int) {
+		if n := nodes[i]; !n.Offline {
 			told[i], errs[i] = askOne(ctx, e, n, ask)
-		})
-	}
-	all.Wait()
+		}
+	})
 	if ctx.Err() != nil {
 		return nil, fault.New(fault.Canceled, "asking the nodes was interrupted: %w", context.Cause(ctx))
 	}
@@ -109,12 +95,9 @@ func askEach[T any](ctx context.Context, e *Env, nodes []*cluster.Node, cannot s
 func askOne[T any](ctx context.Context, e *Env, n *cluster.Node, ask func(ctx context.Context, n Node) (T, error)) (told T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storagePatience)
 	defer cancel()
-	node, err := e.agent(n)
-	switch {
-	case err != nil:
+	node, err := e.nearAgent(n)
+	if err != nil {
 		return told, err
-	case node.Away() > 0:
-		return told, fault.New(fault.Environment, "it is away")
 	}
 	return ask(ctx, node)
 }
@@ -263,12 +246,12 @@ func askedKind(op *opcode.Opcode, c *cluster.Cluster) (kind storage.Kind, err er
 	}
 	if !isReported(kind) {
 		return "", fault.New(fault.Invalid, "Storage reporting for storage type '%s' is not supported", kind).At("storage_type").
-			WithHint("nodes tell of the types: %s", strings.Join(reportedKinds, ", "))
+			WithHint("nodes tell of the types: %s", strings.Join(opcode.ReportedStorage, ", "))
 	}
 	return kind, nil
 }
 
-func isReported(kind storage.Kind) bool { return slices.Contains(reportedKinds, string(kind)) }
+func isReported(kind storage.Kind) bool { return slices.Contains(opcode.ReportedStorage, string(kind)) }
 
 // checkKind refuses a kind of units that no disk template of the cluster uses.
 func checkKind(kind storage.Kind, c *cluster.Cluster) error {

@@ -246,3 +246,12 @@ func TestKindsOfStorage(t *testing.T) {
 		}
 	}
 }
+
+// A node that is named twice is asked once, beside one whose name differs in zeros alone.
+func TestEachNodeIsAskedOnce(t *testing.T) {
+	r := newRig(t, "node1", "node01")
+	op := r.opcode("OP_NODE_QUERYVOLS", params{"output_fields": []any{"node"}, "nodes": []any{"node1", "node01", "node1"}})
+	if nodes, err := storageNodes(op, r.keeper.Snapshot()); err != nil || len(nodes) != 2 || nodes[0] == nodes[1] {
+		t.Errorf("%d nodes are asked, %v", len(nodes), err)
+	}
+}

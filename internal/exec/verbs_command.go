@@ -2,7 +2,6 @@ package exec
 
 import (
 	"context"
-	"sync"
 
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/fault"
@@ -52,18 +51,15 @@ var commandVerbs = map[string]verb{
 // runCommand returns what each node came to: whether the command did what it was to, and what it said.
 func (e *Env) runCommand(ctx context.Context, order agent.Order, args commandArgs) (any, error) {
 	results, errs := make([][2]any, len(args.Nodes)), make([]error, len(args.Nodes))
-	var all sync.WaitGroup
-	for i, uuid := range args.Nodes {
-		all.Go(func() {
-			var said string
-			said, errs[i] = e.runCommandOn(ctx, uuid, order, args.Command)
-			results[i] = [2]any{true, said}
-			if errs[i] != nil {
-				results[i] = [2]any{false, fault.New(fault.Failed, "Command '%s' on node '%s' failed: %w", args.Command, nodeName(e.snapshot(), uuid), errs[i]).Error()}
-			}
-		})
-	}
-	all.Wait()
+	beside(len(args.Nodes), len(args.Nodes), func(i int) {
+		uuid := args.Nodes[i]
+		var said string
+		said, errs[i] = e.runCommandOn(ctx, uuid, order, args.Command)
+		results[i] = [2]any{true, said}
+		if errs[i] != nil {
+			results[i] = [2]any{false, fault.New(fault.Failed, "Command '%s' on node '%s' failed: %w", args.Command, nodeName(e.snapshot(), uuid), errs[i]).Error()}
+		}
+	})
 	for _, err := range errs {
 		if err != nil && (ctx.Err() != nil || e.over() || fault.Is(err, fault.Fenced)) {
 			return nil, err
@@ -81,12 +77,9 @@ func (e *Env) runCommandOn(ctx context.Context, uuid string, order agent.Order, 
 	case n.Offline:
 		return "", fault.New(fault.WrongState, "Node is marked offline")
 	}
-	node, err := e.agent(n)
-	switch {
-	case err != nil:
+	node, err := e.nearAgent(n)
+	if err != nil {
 		return "", err
-	case node.Away() > 0:
-		return "", fault.New(fault.Environment, "it is away")
 	}
 	return node.RunCommand(ctx, order, command)
 }

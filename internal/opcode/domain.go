@@ -8,6 +8,9 @@ import (
 	"github.com/drover-project/drover/internal/reason"
 )
 
+// ReportedStorage are the kinds of storage of which nodes tell, if they have any.
+var ReportedStorage = []string{"file", "gluster", "lvm-pv", "lvm-vg", "sharedfile"}
+
 // Enumerations that several opcodes share.
 var (
 	hypervisorKind = Enum("Hypervisor", "kvm", "xen-pvm", "chroot", "xen-hvm", "lxc", "fake")

@@ -41,9 +41,6 @@ func nodeVolumes(sh *shell.Shell) *cobra.Command {
 	}.command(sh)
 }
 
-// unitKinds are the kinds of storage units that can be listed.
-var unitKinds = []string{"file", "gluster", "lvm-pv", "lvm-vg", "sharedfile"}
-
 func listStorage(sh *shell.Shell) *cobra.Command {
 	return byNodes{
 		use: "list-storage", short: "List what the disks on nodes are kept in", id: "OP_NODE_QUERY_STORAGE",
@@ -54,15 +51,15 @@ func listStorage(sh *shell.Shell) *cobra.Command {
 			{Name: "allocatable", Title: "Allocatable", Kind: "bool"},
 		},
 		more: func(cmd *cobra.Command) func(params map[string]any) error {
-			kind := cmd.Flags().StringP("storage-type", "t", "", "type of the units: "+strings.Join(unitKinds, ", "))
-			_ = cmd.RegisterFlagCompletionFunc("storage-type", cobra.FixedCompletions(unitKinds, cobra.ShellCompDirectiveNoFileComp)) // the option exists
+			kind := cmd.Flags().StringP("storage-type", "t", "", "type of the units: "+strings.Join(opcode.ReportedStorage, ", "))
+			_ = cmd.RegisterFlagCompletionFunc("storage-type", cobra.FixedCompletions(opcode.ReportedStorage, cobra.ShellCompDirectiveNoFileComp)) // the option exists
 			return func(params map[string]any) error {
 				if *kind == "" {
 					return nil
 				}
 				params["storage_type"] = *kind
-				if !slices.Contains(unitKinds, *kind) {
-					return shell.Usage("there are no storage units of type %q: one of %s", *kind, strings.Join(unitKinds, ", "))
+				if !slices.Contains(opcode.ReportedStorage, *kind) {
+					return shell.Usage("there are no storage units of type %q: one of %s", *kind, strings.Join(opcode.ReportedStorage, ", "))
 				}
 				return nil
 			}
@@ -176,8 +173,8 @@ func completeUnit(sh *shell.Shell, kind string) cobra.CompletionFunc {
 
 // checkUnitKind refuses a type of which no storage units are, in the words of the classic tools.
 func checkUnitKind(kind string) error {
-	if !slices.Contains(unitKinds, kind) {
-		return fault.New(fault.Invalid, "Unknown storage type: %s", kind).WithHint("one of: %s", strings.Join(unitKinds, ", "))
+	if !slices.Contains(opcode.ReportedStorage, kind) {
+		return fault.New(fault.Invalid, "Unknown storage type: %s", kind).WithHint("one of: %s", strings.Join(opcode.ReportedStorage, ", "))
 	}
 	return nil
 }
