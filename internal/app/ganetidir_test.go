@@ -24,6 +24,19 @@ func ganetiOptions(dir string) Options {
 	return Options{GanetiDir: dir, Log: slog.New(slog.DiscardHandler)}
 }
 
+// withConfd opens a directory with confd beside it.
+func withConfd(t *testing.T, dir string) (Options, *ganetiDir) {
+	t.Helper()
+	o := ganetiOptions(dir)
+	o.Confd = "127.0.0.1:0"
+	g, err := openGanetiDir(t.Context(), o, &Ready{LUXI: "/run/luxi.sock"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.close)
+	return o, g
+}
+
 // What is in the directory of somebody else stays as it is, and what is missing is made.
 func TestGanetiDirectory(t *testing.T) {
 	write := func(t *testing.T, dir, name, text string) {
@@ -74,13 +87,7 @@ func TestGanetiDirectory(t *testing.T) {
 	if _, err := openGanetiDir(t.Context(), ganetiOptions(dir), &Ready{LUXI: filepath.Join(dir, ganetiSocket)}); err != nil { // it listens there itself
 		t.Error(err)
 	}
-	o := ganetiOptions(dir)
-	o.Confd = "127.0.0.1:0"
-	g, err := openGanetiDir(t.Context(), o, &Ready{LUXI: "/run/luxi.sock"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer g.close()
+	o, g := withConfd(t, dir)
 	if string(g.server.Key()) != string(key) || g.here.Confd.String() != "127.0.0.1" {
 		t.Errorf("confd answers with %q at %v", g.server.Key(), g.here.Confd)
 	}
@@ -148,13 +155,7 @@ func TestGanetiFilesAreKept(t *testing.T) {
 // cluster that comes with it; a key that somebody has put there counts then.
 func TestGanetiFilesAreWrittenAgain(t *testing.T) {
 	dir := t.TempDir()
-	o := ganetiOptions(dir)
-	o.Confd = "127.0.0.1:0"
-	g, err := openGanetiDir(t.Context(), o, &Ready{LUXI: "/run/luxi.sock"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer g.close()
+	_, g := withConfd(t, dir)
 	if err := g.rewrite(); err != nil {
 		t.Errorf("before anything is known: %v", err)
 	}

@@ -1,11 +1,13 @@
 package app
 
 import (
+	"bufio"
 	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,14 +25,29 @@ type addressKeeper struct {
 
 	dir string
 	p   *picture.Picture
+	// told has something for each call, also one that was refused.
+	told *bufio.Scanner
 }
 
 func newAddressKeeper(t *testing.T) *addressKeeper {
 	t.Helper()
 	dir := programs(t, map[string]string{"setup": `cd "${0%/*}"
-test ! -e "refuses-$1" || { echo taken; exit 1; }
-echo "$1 $MASTER_IP $MASTER_NETDEV $MASTER_NETMASK $CLUSTER_IP_VERSION" >> calls`})
-	k := &addressKeeper{T: t, dir: dir, p: picture.New()}
+test ! -e "refuses-$1" || { echo refused > told; echo taken; exit 1; }
+echo "$1 $MASTER_IP $MASTER_NETDEV $MASTER_NETMASK $CLUSTER_IP_VERSION" >> calls
+echo called > told`})
+	pipe := filepath.Join(dir, "told")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	told, err := os.OpenFile(pipe, os.O_RDWR, 0) // for writing, too: the program never waits for who reads
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = told.Close() })
+	k := &addressKeeper{T: t, dir: dir, p: picture.New(), told: bufio.NewScanner(told)}
+	if err := told.SetReadDeadline(time.Now().Add(testkit.Patience())); err != nil {
+		t.Fatal(err)
+	}
 	k.again()
 	return k
 }
@@ -73,9 +90,9 @@ func (k *addressKeeper) called(want string) {
 // awaits waits until the program was called for something.
 func (k *addressKeeper) awaits(want string) {
 	k.Helper()
-	for limit := time.Now().Add(testkit.Patience()); k.calls() != want; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(limit) {
-			k.Fatalf("the program was called for %q, want %q", k.calls(), want)
+	for k.calls() != want {
+		if !k.told.Scan() {
+			k.Fatalf("the program was called for %q, want %q: %v", k.calls(), want, k.told.Err())
 		}
 	}
 }
@@ -129,13 +146,8 @@ func TestTheAddressIsTriedAgain(t *testing.T) {
 	k.shows("192.0.2.1", "eth0")
 	end := k.leads()
 	defer end()
-	for limit := time.Now().Add(testkit.Patience()); ; time.Sleep(time.Millisecond) { // it was tried
-		if _, err := os.Stat(filepath.Join(k.dir, masterNote)); err == nil {
-			break
-		}
-		if time.Now().After(limit) {
-			t.Fatal("it is not tried")
-		}
+	if !k.told.Scan() || k.told.Text() != "refused" {
+		t.Fatalf("it is not tried: %q, %v", k.told.Text(), k.told.Err())
 	}
 	k.refuses("start", false)
 	k.awaits("start 192.0.2.1 eth0 24 4; ")

@@ -82,22 +82,6 @@ func TestConnectionsAreHandedOver(t *testing.T) {
 			t.Errorf("left is %q, %t", got.left, got.open)
 		}
 	})
-	t.Run("a change", func(t *testing.T) { // nobody knows what became of it
-		begun := make(chan struct{})
-		client, stop, left := serveOne(t, taken(true), func(ctx context.Context) (any, error) {
-			close(begun)
-			return ends(ctx)
-		})
-		sendText(t, client, aChange+"\x03")
-		<-begun
-		stop()
-		if text, err := luxiwire.NewFrameReader(client, luxiwire.MaxFrame).Next(); err != nil || len(text) == 0 {
-			t.Errorf("it is answered with %q, %v", text, err)
-		}
-		if got := <-left; got.left != nil {
-			t.Errorf("left is %q", got.left)
-		}
-	})
 	t.Run("half a request", func(t *testing.T) {
 		client, stop, left := serveOne(t, taken(false), ends)
 		sendText(t, client, aChange[:10])
@@ -118,20 +102,28 @@ func TestConnectionsAreHandedOver(t *testing.T) {
 			t.Errorf("left is %q, %t", got.left, got.open)
 		}
 	})
-	t.Run("who is alone", func(t *testing.T) { // tells why
-		begun := make(chan struct{})
-		client, stop, left := serveOne(t, nil, func(ctx context.Context) (any, error) {
-			close(begun)
-			return ends(ctx)
+	for what, c := range map[string]struct {
+		take func(bool) (func(), bool)
+		asks string
+	}{
+		"a change":     {taken(true), aChange}, // nobody knows what became of it
+		"who is alone": {nil, aQuestion},       // tells why
+	} {
+		t.Run(what, func(t *testing.T) {
+			begun := make(chan struct{})
+			client, stop, left := serveOne(t, c.take, func(ctx context.Context) (any, error) {
+				close(begun)
+				return ends(ctx)
+			})
+			sendText(t, client, c.asks+"\x03")
+			<-begun
+			stop()
+			if text, err := luxiwire.NewFrameReader(client, luxiwire.MaxFrame).Next(); err != nil || len(text) == 0 {
+				t.Errorf("it is answered with %q, %v", text, err)
+			}
+			if got := <-left; got.left != nil {
+				t.Errorf("left is %q", got.left)
+			}
 		})
-		sendText(t, client, aQuestion+"\x03")
-		<-begun
-		stop()
-		if text, err := luxiwire.NewFrameReader(client, luxiwire.MaxFrame).Next(); err != nil || len(text) == 0 {
-			t.Errorf("it is answered with %q, %v", text, err)
-		}
-		if got := <-left; got.left != nil {
-			t.Errorf("left is %q", got.left)
-		}
-	})
+	}
 }
