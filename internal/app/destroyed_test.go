@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -26,7 +27,9 @@ func TestADestroyedClusterIsNotServedAgain(t *testing.T) {
 	if err := c.stop(); err != nil {
 		t.Fatal(err)
 	}
-	err := app.Run(t.Context(), app.Options{Data: dir, RAPI: "127.0.0.1:0", Nodes: 1, Out: io.Discard, Log: slog.New(slog.DiscardHandler)})
+	served, end := context.WithTimeout(t.Context(), patience) // one that starts again would serve for ever
+	defer end()
+	err := app.Run(served, app.Options{Data: dir, RAPI: "127.0.0.1:0", Nodes: 1, Out: io.Discard, Log: slog.New(slog.DiscardHandler)})
 	status, ok := errors.AsType[interface {
 		error
 		ExitStatus() int

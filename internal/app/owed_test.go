@@ -1,10 +1,14 @@
 package app
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/drover-project/drover/internal/fault"
 )
 
 // TestATermAnswersWhatItTook: a term that is given up takes no more requests, and waits for the answers of those that it took: of changes
@@ -40,5 +44,20 @@ func TestATermAnswersWhatItTook(t *testing.T) {
 				t.Error("another is taken")
 			}
 		})
+	}
+}
+
+// TestALostLeadIsNotOneThatWasGivenUp, also if somebody asked for it at that moment: effects end with it, and nobody is waited for.
+func TestALostLeadIsNotOneThatWasGivenUp(t *testing.T) {
+	for cause, lost := range map[error]bool{errResigned: false, fault.New(fault.Fenced, "another controller leads"): true} {
+		c := &controller{member: &member{}, successor: "another"}
+		if told := c.overFor(cause); !errors.Is(told, errNotLeading) {
+			t.Errorf("%v: clients are told %v", cause, told)
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if got := errors.Is(c.lead.Await(gone), cause); got != lost || c.owed.closed == lost {
+			t.Errorf("%v: it is lost: %t, and takes no more requests: %t", cause, got, c.owed.closed)
+		}
 	}
 }
