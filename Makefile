@@ -155,6 +155,10 @@ bench: build test-deps ## run the benchmarks, measure a running controller, and 
 	-@cd bench/yaql && $(GO) run .
 	-@cd bench/river && CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchtime 50000x -timeout 30m
 
+.PHONY: pairs
+pairs: ## measure this program beside that of BASE, a revision, in turns: what takes more than a twentieth longer fails (ROUNDS, CYCLES)
+	@PATH="$$($(GO) env GOROOT)/bin:$$PATH" CGO_ENABLED=0 $(GO) run ./bench/pairs -rounds $(or $(ROUNDS),5) -cycles $(or $(CYCLES),200) $(or $(BASE),$(error BASE is missing: make pairs BASE=REVISION))
+
 .PHONY: simulate
 simulate: ## live through simulated histories of a group: new ones for TIME, SEED=n [PLAN=FILE], or REPEAT=n seeds twice
 	@PATH="$$($(GO) env GOROOT)/bin:$$PATH" CGO_ENABLED=0 $(GO) run ./test/simulate/drive $(if $(SEED),replay -plan "$(PLAN)" $(SEED),$(if $(REPEAT),repeat $(REPEAT),run -time $(TIME)))

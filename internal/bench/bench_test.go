@@ -176,6 +176,33 @@ func TestTagsAreMeasured(t *testing.T) {
 		"tags", "--ready-file", startDev(t), "--servers", "5", "--rounds", "3")
 }
 
+// Two programs are asked for the same, as often and as much; here both are one.
+func TestTwoAreMeasuredInTurns(t *testing.T) {
+	ready := startDev(t)
+	before := jobs(t, ready)
+	took, err := bench.Pair(t.Context(), ready, ready, bench.Amount{Cycles: 6, Instances: 100, Jobs: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range took {
+		if len(x.Before) < 3 || len(x.Before) != len(x.Now) || bench.Median(x.Before) <= 0 || x.Ratio() <= 0 {
+			t.Errorf("%s: %v and %v, %v times", x.Name, x.Before, x.Now, x.Ratio())
+		}
+	}
+	// One by one 6 of three kinds, three times three turns with a rule that lets one go and has one cancelled, three times 100 of two kinds: of each. The instances
+	// are there once.
+	after := jobs(t, ready)
+	if made, gone := after["success"]-before["success"], after["canceled"]-before["canceled"]; made != 100+2*(18+9+600) || gone != 2*9 {
+		t.Errorf("%d jobs succeeded and %d were cancelled", made, gone)
+	}
+	if _, err := bench.Pair(t.Context(), ready, filepath.Join(t.TempDir(), "none"), bench.Amount{Cycles: 1}); err == nil || !strings.Contains(err.Error(), "ready") {
+		t.Error(err)
+	}
+	if two := (bench.Times{Before: []time.Duration{3, 1, 2}, Now: []time.Duration{4, 9, 1}}).Ratio(); two != 2 {
+		t.Errorf("4 is %v times 2", two)
+	}
+}
+
 func TestMissingReadyFile(t *testing.T) {
 	for _, args := range [][]string{{"queue"}, {"query"}, {"queue", "--ready-file", filepath.Join(t.TempDir(), "none")}} {
 		if _, err := run(args...); err == nil || !strings.Contains(err.Error(), "ready") {

@@ -131,8 +131,18 @@ const batch = 50
 
 // sustained measures how many jobs go through, submitted by several clients.
 func (r *runner) sustained(ctx context.Context) error {
-	start := time.Now()
-	n, err := r.together(r.jobs/batch, func(batches <-chan struct{}) error {
+	n := max(r.jobs/batch, 1) * batch
+	took, err := timed(func() error { return r.throughput(ctx, n) })
+	if err != nil {
+		return err
+	}
+	r.rate(fmt.Sprintf("no-op jobs from submission to end over LUXI, %d clients, %d jobs", clients, n), n, took, jobsTarget)
+	return nil
+}
+
+// throughput has several clients share n jobs, each from its submission to its end.
+func (r *runner) throughput(ctx context.Context, n int) error {
+	return r.together(n/batch, func(batches <-chan struct{}) error {
 		c, err := r.dial(ctx)
 		if err != nil {
 			return err
@@ -149,16 +159,10 @@ func (r *runner) sustained(ctx context.Context) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	r.rate(fmt.Sprintf("no-op jobs from submission to end over LUXI, %d clients, %d jobs", clients, n*batch), n*batch, time.Since(start), jobsTarget)
-	return nil
 }
 
 // together lets several clients share so many pieces of work.
-func (r *runner) together(pieces int, client func(<-chan struct{}) error) (int, error) {
-	pieces = max(pieces, 1)
+func (r *runner) together(pieces int, client func(<-chan struct{}) error) error {
 	work := make(chan struct{}, pieces)
 	for range pieces {
 		work <- struct{}{}
@@ -172,18 +176,34 @@ func (r *runner) together(pieces int, client func(<-chan struct{}) error) (int, 
 	all.Wait()
 	for _, err := range failures {
 		if err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return pieces, nil
+	return nil
 }
 
 // overRAPI measures submissions over RAPI by several clients that keep their
 // connections.
 func (r *runner) overRAPI(ctx context.Context) error {
-	ids := make(chan int64, r.jobs)
-	start := time.Now()
-	n, err := r.together(r.jobs, func(work <-chan struct{}) error {
+	n := max(r.jobs, 1)
+	var ids []int64
+	took, err := timed(func() (err error) { ids, err = r.submissions(ctx, n); return err })
+	if err != nil {
+		return err
+	}
+	r.rate(fmt.Sprintf("submissions over RAPI, %d keep-alive clients, %d jobs", clients, n), n, took, rapiTarget)
+	c, err := r.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	return c.succeeded(ctx, ids...)
+}
+
+// submissions has several clients share n submissions over RAPI, and returns the jobs.
+func (r *runner) submissions(ctx context.Context, n int) (all []int64, err error) {
+	ids := make(chan int64, n)
+	err = r.together(n, func(work <-chan struct{}) error {
 		c := r.newRAPI()
 		defer c.http.CloseIdleConnections()
 		for range work {
@@ -195,22 +215,11 @@ func (r *runner) overRAPI(ctx context.Context) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	r.rate(fmt.Sprintf("submissions over RAPI, %d keep-alive clients, %d jobs", clients, n), n, time.Since(start), rapiTarget)
 	close(ids)
-	c, err := r.dial(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.close()
 	for id := range ids {
-		if err := c.succeeded(ctx, id); err != nil {
-			return err
-		}
+		all = append(all, id)
 	}
-	return nil
+	return all, err
 }
 
 // rules measures how fast a rule takes hold and lets go, and a cancel.
