@@ -14,6 +14,7 @@ import (
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/gate"
+	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/metrics"
 	"github.com/drover-project/drover/internal/version"
 )
@@ -65,11 +66,27 @@ func (f *figures) Collect(to chan<- prometheus.Metric) {
 		return // there is nothing to show of instances; absence can be alerted on
 	}
 	const mebibyte = 1 << 20
-	for i := range s.Instances {
-		one := &s.Instances[i]
-		gauge(f.running, oneIf(one.Active()), one.Name)
-		gauge(f.memory, float64(one.Memory)*mebibyte, one.Name)
+	for name, sum := range byName(s.Instances) {
+		gauge(f.running, oneIf(sum.running), name)
+		gauge(f.memory, float64(sum.memory)*mebibyte, name)
 	}
+}
+
+// figure is what is shown of the instances of one name.
+type figure struct {
+	running bool
+	memory  int64 // MiB
+}
+
+// byName sums instances up by name: what was left behind may have that of what is there now, and a series is there once or all fail.
+func byName(instances []hypervisor.Instance) map[string]figure {
+	out := map[string]figure{}
+	for i := range instances {
+		one := &instances[i]
+		sum := out[one.Name]
+		out[one.Name] = figure{sum.running || one.Active(), sum.memory + int64(one.Memory)}
+	}
+	return out
 }
 
 func oneIf(is bool) float64 {

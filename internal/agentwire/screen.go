@@ -124,7 +124,11 @@ func (c *Client) openScreen(ctx context.Context, line []byte) (*screen, error) {
 		return nil, fault.New(fault.Environment, "node %s cannot be asked: %w", c.node, err).WithHint("see whether its agent runs and reaches the controller")
 	}
 	keys, to := io.Pipe()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://agent"+pathScreen, io.MultiReader(bytes.NewReader(line), keys))
+	body := struct {
+		io.Reader
+		io.Closer // without it the transport would wait for keys for ever where the agent refuses, in a stream that others then lack
+	}{io.MultiReader(bytes.NewReader(line), keys), keys}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://agent"+pathScreen, body)
 	if err != nil {
 		return nil, fault.New(fault.Internal, "the request cannot be made: %w", err)
 	}

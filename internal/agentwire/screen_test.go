@@ -81,8 +81,12 @@ func TestScreen(t *testing.T) {
 	}
 	_ = mine.Close()
 
+	asked := time.Now()
 	if _, err := s.OpenScreen(t.Context(), hypervisor.Thing{Name: "two"}); !fault.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "two") {
 		t.Errorf("one without a screen: %v", err)
+	}
+	if took := time.Since(asked); took > Looking/2 { // the stream's end is waited for
+		t.Errorf("it was refused after %v", took)
 	}
 	if _, err := clientOf(t, h, "node2").OpenScreen(t.Context(), of); !fault.Is(err, fault.Denied) {
 		t.Errorf("another node: %v", err)

@@ -147,6 +147,7 @@ var layers = []struct {
 	{"internal/bench", Composition},
 	{"internal/cli", Composition},
 	{"internal/cli/*", Composition},
+	{"bench/pairs", Composition},
 	{"cmd/*", Composition},
 }
 

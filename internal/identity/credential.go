@@ -31,19 +31,36 @@ func (s *Service) Credentials(user string) []Credential {
 	return all(s, s.creds, func(c *Credential) bool { return c.User == user }, func(c Credential) string { return c.Name })
 }
 
+// maxCredentials is how many application credentials a user may have.
+const maxCredentials = 100
+
 // AddCredential makes an application credential, and returns its secret: the
 // one that was given, or a random one. Without roles it has all that its user
 // has in the project. Invalid for roles that the user does not have.
 func (s *Service) AddCredential(ctx context.Context, c Credential, secret string) (Credential, string, error) {
+	if err := checkName(c.Name); err != nil {
+		return c, "", err
+	}
+	if len(c.Description) > maxText {
+		return c, "", fault.New(fault.Invalid, "description may have %d bytes at most", maxText).At("description")
+	}
+	if secret == "" {
+		secret = newSecret()
+	}
+	hash, err := s.hasher.hash(secret) // takes long, so nobody waits for it
+	if err != nil {
+		return c, "", err
+	}
 	done, err := s.mirror.Change(ctx)
 	if err != nil {
 		return c, "", err
 	}
 	defer done()
-	if err := checkName(c.Name); err != nil {
-		return c, "", err
+	others := s.Credentials(c.User)
+	if len(others) >= maxCredentials {
+		return c, "", fault.New(fault.Denied, "Unable to create additional application credentials, maximum of %d already exceeded for user.", maxCredentials)
 	}
-	if slices.ContainsFunc(s.Credentials(c.User), func(o Credential) bool { return o.Name == c.Name }) {
+	if slices.ContainsFunc(others, func(o Credential) bool { return o.Name == c.Name }) {
 		return c, "", fault.New(fault.Exists, "there is an application credential %q already", c.Name).At("name")
 	}
 	owner, err := s.FindUser(c.User)
@@ -58,13 +75,6 @@ func (s *Service) AddCredential(ctx context.Context, c Credential, secret string
 		if !slices.Contains(has, role) {
 			return c, "", fault.New(fault.Invalid, "Could not find role assignment with role: %s.", fault.Clip(role, maxName)).At("roles")
 		}
-	}
-	if secret == "" {
-		secret = newSecret()
-	}
-	hash, err := s.hasher.hash(secret)
-	if err != nil {
-		return c, "", err
 	}
 	c.ID, c.Secret = newID(s.cfg.NewUUID()), hash
 	return c, secret, put(ctx, s, KindCredential, s.creds, c.ID, &c, time.Time{})

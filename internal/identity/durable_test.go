@@ -3,6 +3,7 @@ package identity_test
 import (
 	"context"
 	"reflect"
+	"sync"
 	"testing"
 	"time"
 
@@ -128,6 +129,38 @@ func TestALoginThatIsOvertakenIsDenied(t *testing.T) {
 		if r.asked != nil {
 			t.Error("nothing overtook it")
 		}
+	}
+}
+
+// TestAResetIsNotUndone: who knows the old password, and has it changed all the time, does not put his in the place of the one that an operator gave.
+func TestAResetIsNotUndone(t *testing.T) {
+	r := newRig(t)
+	var all sync.WaitGroup
+	begun, over := make(chan bool, 1), make(chan bool)
+	for range 3 {
+		all.Go(func() {
+			for tries := 0; tries < 3; {
+				select {
+				case <-over:
+					tries++ // some that began before the reset, and some after it
+				default:
+				}
+				if r.ChangePassword(t.Context(), r.user.ID, "opensesame", "opensesame") == nil {
+					select {
+					case begun <- true:
+					default:
+					}
+				}
+			}
+		})
+	}
+	<-begun
+	_, err := r.EditUser(t.Context(), r.user.ID, identity.UserEdit{Password: new("of the operator")})
+	close(over)
+	all.Wait()
+	check(t, err)
+	if r.Verify(r.user.ID, "opensesame") || !r.Verify(r.user.ID, "of the operator") {
+		t.Error("the old password is good again")
 	}
 }
 

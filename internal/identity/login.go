@@ -49,7 +49,7 @@ func (s *Service) Log(ctx context.Context, l Login) (*Session, string, error) {
 	if t.Expires.IsZero() {
 		t.Expires = t.Issued.Add(TokenLife)
 	}
-	if err := s.sweep(ctx); err != nil {
+	if err := s.sweep(ctx, user.ID); err != nil {
 		return nil, "", err
 	}
 	defer s.mirror.Share()()

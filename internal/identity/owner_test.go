@@ -178,6 +178,20 @@ func TestNothingStaysOfAUser(t *testing.T) {
 	}
 }
 
+// TestAUserGoesAtOnce: a store that takes one write more and no other leaves no credential without its user.
+func TestAUserGoesAtOnce(t *testing.T) {
+	r := newRig(t)
+	_, _, err := r.AddCredential(t.Context(), identity.Credential{Name: "ci", User: r.user.ID, Project: r.home.ID}, "")
+	check(t, err)
+	r.log(t, alice)
+	before, err := r.store.Revision(t.Context())
+	check(t, err)
+	check(t, r.RemoveUser(t.Context(), "alice"))
+	if after, err := r.store.Revision(t.Context()); err != nil || after != before+1 {
+		t.Errorf("it took the store from revision %d to %d: %v", before, after, err)
+	}
+}
+
 // TestASecondChanceIsNoOldSession: who was disabled has to log in again.
 func TestASecondChanceIsNoOldSession(t *testing.T) {
 	r := newRig(t)

@@ -70,19 +70,19 @@ func (s *Service) revokeWhere(ctx context.Context, ends func(*token) bool) error
 }
 
 // maxTokens is how many sessions may be known before those that are over are
-// looked for at each login, and maxPerUser how many one user may have: the oldest
-// end then.
+// looked for at each login, and maxPerUser how many one user may have: the older
+// half ends when there is to be another.
 const (
 	maxTokens  = 1000
 	maxPerUser = 500
 )
 
-// sweep removes sessions that are over.
-func (s *Service) sweep(ctx context.Context) error {
+// sweep removes sessions that are over, and those that somebody who is to get another has too many of.
+func (s *Service) sweep(ctx context.Context, user string) error {
 	s.mu.RLock()
 	many := len(s.tokens) >= maxTokens
 	s.mu.RUnlock()
-	if !many {
+	if !many && len(s.tokensWhere(func(t *token) bool { return t.User == user })) < maxPerUser {
 		return nil
 	}
 	defer s.mirror.Share()()
@@ -101,7 +101,7 @@ func (s *Service) cut() map[string]time.Time {
 	}
 	out := map[string]time.Time{}
 	for user, times := range issued {
-		if len(times) > maxPerUser {
+		if len(times) >= maxPerUser {
 			slices.SortFunc(times, time.Time.Compare)
 			out[user] = times[len(times)-maxPerUser/2]
 		}

@@ -3,13 +3,13 @@ package identity
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store"
 )
 
 // User is who may log in.
@@ -137,14 +137,24 @@ func (s *Service) editUser(ctx context.Context, id string, e UserEdit) (User, er
 // ChangePassword gives a user another password in place of the old one, which ends
 // all sessions. Denied if the old one is wrong.
 func (s *Service) ChangePassword(ctx context.Context, id, old, password string) error {
-	if !s.Verify(id, old) {
+	was, err := s.FindUser(id)
+	if err != nil || !s.Verify(id, old) {
 		return ErrDenied()
 	}
-	_, err := s.EditUser(ctx, id, UserEdit{Password: &password})
+	done, err := s.mirror.Change(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	// While the old one was looked at an operator may have put another in its place, which nobody undoes who knows the old one.
+	if now, err := s.FindUser(id); err != nil || now.Password != was.Password {
+		return ErrDenied()
+	}
+	_, err = s.editUser(ctx, id, UserEdit{Password: &password})
 	return err
 }
 
-// RemoveUser removes a user with all sessions and credentials. Conflict if nobody
+// RemoveUser removes a user with all sessions and credentials, at once. Conflict if nobody
 // could administer any more.
 func (s *Service) RemoveUser(ctx context.Context, id string) error {
 	done, err := s.mirror.Change(ctx)
@@ -159,14 +169,23 @@ func (s *Service) RemoveUser(ctx context.Context, id string) error {
 	if err := s.stayAdministered(func(users map[string]*User, _ map[string]*Project) { delete(users, u.ID) }); err != nil {
 		return err
 	}
-	if err := remove(ctx, s, KindUser, s.users, u.ID); err != nil {
-		return err
+	tx := store.Tx{Epoch: s.cfg.Epoch, Delete: []store.Key{{Kind: KindUser, ID: u.ID}}}
+	creds, tokens := s.Credentials(u.ID), s.tokensWhere(func(t *token) bool { return t.User == u.ID })
+	for _, c := range creds {
+		tx.Delete = append(tx.Delete, store.Key{Kind: KindCredential, ID: c.ID})
 	}
-	var creds []string
-	for _, c := range s.Credentials(u.ID) {
-		creds = append(creds, c.ID)
+	for _, token := range tokens {
+		tx.Delete = append(tx.Delete, store.Key{Kind: KindToken, ID: token})
 	}
-	return errors.Join(remove(ctx, s, KindCredential, s.creds, creds...), s.revokeWhere(ctx, func(t *token) bool { return t.User == u.ID }))
+	return s.commit(ctx, tx, func() {
+		delete(s.users, u.ID)
+		for _, c := range creds {
+			delete(s.creds, c.ID)
+		}
+		for _, token := range tokens {
+			delete(s.tokens, token)
+		}
+	})
 }
 
 // SetRole gives a user a role in a project, or takes it away. Conflict if nobody

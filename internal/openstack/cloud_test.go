@@ -83,6 +83,8 @@ func TestAnswersThatSayNo(t *testing.T) {
 			status = http.StatusTemporaryRedirect
 		case strings.HasSuffix(r.URL.Path, "/odd"):
 			body = "<html>"
+		case strings.HasSuffix(r.URL.Path, "/detail"):
+			body = `{"servers":[]}`
 		}
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body) // to ourselves
@@ -101,6 +103,11 @@ func TestAnswersThatSayNo(t *testing.T) {
 		_, err := client.Server(t.Context(), id)
 		if fault.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.text) || last != "GET /compute/servers/"+id {
 			t.Errorf("%s: %v after %s", id, err, last)
+		}
+	}
+	for key, want := range map[string]fault.Code{"gone": fault.NotFound, "odd": fault.Unavailable} { // of neither is there one of the name
+		if _, err := client.FindServer(t.Context(), key); fault.CodeOf(err) != want {
+			t.Errorf("looking for %s: %v", key, err)
 		}
 	}
 	if _, err := client.Tag(t.Context(), http.MethodDelete, "s", ".."); !fault.Is(err, fault.Invalid) || strings.HasPrefix(last, http.MethodDelete) {

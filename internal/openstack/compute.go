@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+
+	"github.com/drover-project/drover/internal/fault"
 )
 
 // Server is a server as the Compute API shows it.
@@ -102,8 +104,11 @@ func (c *Client) FindServer(ctx context.Context, key string) (Server, error) {
 		return Server{}, err
 	}
 	if len(found) == 0 {
-		if s, err := c.Server(ctx, key); err == nil {
+		switch s, err := c.Server(ctx, key); {
+		case err == nil:
 			return s, nil
+		case !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Invalid): // an outage is no absence
+			return Server{}, err
 		}
 	}
 	return one("server", key, found, func(s Server) string { return s.ID }, func(s Server) string { return s.Name })

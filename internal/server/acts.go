@@ -40,8 +40,10 @@ func (s *Server) Acts() []Act {
 		switch {
 		case t.Do != Restart:
 			out = append(out, Act{Task: t})
-		case i == 0 && len(out) > 0: // what it belongs to is not over yet
-			out[len(out)-1].Ended = 0
+		case i == 0:
+			if of := lastSized(out); of >= 0 { // what it belongs to is not over yet
+				out[of].Ended = 0
+			}
 		}
 	}
 	return out

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"slices"
+
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/servertag"
@@ -114,15 +116,25 @@ func withoutRestart(tasks []Task) []Task {
 	return tasks
 }
 
-// restarted returns acts with what became of a restart, which is the end of the newest of them.
+// restarted returns acts with what became of a restart, which is the end of the resize before it.
 func restarted(acts []Act, ended job.Time, failed string) []Act {
-	if len(acts) == 0 {
+	i := lastSized(acts)
+	if i < 0 {
 		return acts
 	}
-	next := append([]Act(nil), acts...)
-	last := &next[len(next)-1]
-	last.Ended, last.Failed = ended, failed
+	next := slices.Clone(acts)
+	next[i].Ended, next[i].Failed = ended, failed
 	return next
+}
+
+// lastSized is the place of the newest act that a restart belongs to, -1 for none. Others may have come behind it: a lock is for no idle server alone.
+func lastSized(acts []Act) int {
+	for i, a := range slices.Backward(acts) {
+		if a.Do == Resize || a.Do == Revert {
+			return i
+		}
+	}
+	return -1
 }
 
 // Takes is what the server takes of what its project may have: with two sizes, or on the way to another, the larger of each part.

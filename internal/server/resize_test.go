@@ -123,6 +123,23 @@ func TestARefusedResize(t *testing.T) {
 	}
 }
 
+// TestALockWhileItRestarts: what becomes of the restart is told of the resize, though a lock was noted behind it.
+func TestALockWhileItRestarts(t *testing.T) {
+	s, err := standing(small, false).Resize(large, alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err = end(s, true, "").Locked(server.Lock{Asked: alice}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := sizeTold(s), "RESIZE, l, resize runs, lock ok"; got != want {
+		t.Errorf("it is %s, want %s", got, want)
+	}
+	if got, want := sizeTold(end(s, false, "it does not come up")), "VERIFY_RESIZE, l, resize it does not come up, lock ok"; got != want {
+		t.Errorf("it is %s, want %s", got, want)
+	}
+}
+
 // TestAResizeThatADeletionEnds: what is kept of a server that went amid a resize has the resize, and no act that users do not know.
 func TestAResizeThatADeletionEnds(t *testing.T) {
 	s, err := standing(small, false).Resize(large, alice)

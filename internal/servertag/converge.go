@@ -1,6 +1,7 @@
 package servertag
 
 import (
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -227,6 +228,21 @@ func (s *Set) due(a Action, now job.Time, wake *job.Time) []*Tag {
 	}
 	if len(due) == 0 && len(alone) > 0 {
 		return alone[:1]
+	}
+	return fitting(due)
+}
+
+// maxLine is how long the tags of one job may be together, as they are written in the line of a request: a stock Ganeti reads 8 KiB of it, and
+// answers nothing to a longer one.
+const maxLine = 6 << 10
+
+// fitting are the first of some tags that fit into one job, one at least; the others come behind it.
+func fitting(due []*Tag) []*Tag {
+	size := 0
+	for i, t := range due {
+		if size += len("&tag=") + len(url.QueryEscape(t.Raw)); size > maxLine && i > 0 {
+			return due[:i]
+		}
 	}
 	return due
 }

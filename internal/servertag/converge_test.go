@@ -1,7 +1,10 @@
 package servertag
 
 import (
+	"fmt"
+	"net/url"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/drover-project/drover/internal/job"
@@ -60,6 +63,33 @@ func TestAddBecomesActive(t *testing.T) {
 
 // TestAFailureCountsWithoutTheInstance: what a job says of itself counts also while
 // nobody sees the instance; that it went well says nothing then.
+// TestAJobFitsIntoALine: a stock Ganeti reads 8 KiB of a request's line, and tags beyond ASCII are long there. What does not fit comes behind.
+func TestAJobFitsIntoALine(t *testing.T) {
+	var names []string
+	for i := range 50 {
+		names = append(names, strings.Repeat("α", 17)+fmt.Sprintf("%02d", i))
+	}
+	s, plan := having(t, names...).seen(1, nil)
+	there := map[string]bool{}
+	var raw []string
+	for id := job.ID(7); len(plan.Steps) > 0; id++ {
+		line := ""
+		for _, tag := range plan.Steps[0].Tags {
+			there[tag.Name] = true
+			raw = append(raw, tag.Name)
+			line += "&tag=" + url.QueryEscape(tag.Raw)
+		}
+		if len(line) > 7000 {
+			t.Errorf("a line of %d bytes", len(line))
+		}
+		s = s.submitted(plan.Steps[0], id, 1)
+		s, plan = s.seen(2, map[job.ID]Outcome{id: {OK: true}}, raw...)
+	}
+	if len(there) != len(names) || len(raw) != len(names) {
+		t.Errorf("%d of %d tags were brought about, by %d changes", len(there), len(names), len(raw))
+	}
+}
+
 func TestAFailureCountsWithoutTheInstance(t *testing.T) {
 	for _, outcome := range []Outcome{{OK: true}, {Text: "no such instance"}} {
 		s, plan := having(t, "a").seen(1, nil)

@@ -98,6 +98,29 @@ func TestReplaceIsADifference(t *testing.T) {
 	}
 }
 
+// TestTagsOnTheirWayOutAreBounded: who puts and takes away without end, while the cluster takes nothing, does not fill the store.
+func TestTagsOnTheirWayOutAreBounded(t *testing.T) {
+	p, s := DefaultPolicy(), Set{}
+	var err error
+	for i := range 1000 {
+		name := fmt.Sprint("t", i)
+		var next Set
+		if next, _, err = s.Want(p, User, []string{name}, Asked{}); err != nil {
+			break
+		}
+		s, _ = next.Unwant(p, User, name, Asked{})
+	}
+	if !fault.Is(err, fault.Conflict) || len(s.Tags) != 201 {
+		t.Errorf("%d tags are kept: %v", len(s.Tags), err)
+	}
+	if _, _, err := s.Want(p, System, []string{"x"}, Asked{}); err != nil {
+		t.Errorf("the operator is held up: %v", err)
+	}
+	if next, _, err := s.Want(p, User, []string{"t0"}, Asked{}); err != nil || !next.Has(User, "t0") {
+		t.Errorf("one that is on its way out cannot be wanted again: %v", err)
+	}
+}
+
 func TestNamespacesAreApart(t *testing.T) {
 	p := DefaultPolicy()
 	s, _, err := having(t, "x").Want(p, System, []string{"x", "y"}, alice)

@@ -90,8 +90,22 @@ func (p *Policy) against(s *Set, ns Namespace, newcomer string) error {
 	return nil
 }
 
+// maxGoing is how many tags of one namespace may be on their way out: who takes away as many as are there, again and again, while the cluster takes
+// no jobs, waits for it.
+const maxGoing = 200
+
 // full refuses a set that has too many tags.
 func (p *Policy) full(s *Set, ns Namespace) error {
+	going := 0
+	for i := range s.Tags {
+		if t := &s.Tags[i]; t.Namespace == ns && !t.Wanted {
+			going++
+		}
+	}
+	if going > maxGoing {
+		return fault.New(fault.Conflict, "%d tags of the server are still to be taken away on its cluster", going).At("tags").
+			WithHint("wait until they are gone, and see why they are not yet: drover server show")
+	}
 	if most := p.Max[ns]; len(s.Wanted(ns)) > most {
 		return fault.New(fault.BadTag, "The number of tags exceeded the per-server limit %d", most).At("tags")
 	}

@@ -233,7 +233,7 @@ func (t *tab) text() string {
 // click clicks on what a selector finds, or with a text on the first of them that has it.
 func (t *tab) click(selector, text string) {
 	t.Helper()
-	find := `[...document.querySelectorAll(` + quote(selector) + `)].find((e) => e.innerText.includes(` + quote(text) + `))`
+	find := `[...document.querySelectorAll(` + quote(selector) + `)].find((e) => !e.disabled && e.innerText.includes(` + quote(text) + `))`
 	t.until("there is "+selector+" with "+text, find)
 	eval[bool](t, `(`+find+`.click(), true)`)
 }

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { address, go } from "../address";
 import { signOut, who } from "../session";
 import { age, line, newer } from "../stream";
@@ -14,6 +14,7 @@ const within: Record<string, string> = { "/environments": "/deployments", "/comp
 export function Frame({ children }: { children: ComponentChildren }) {
 	const first = "/" + address.value.pathname.split("/")[1], at = within[first] ?? first;
 	const me = who.value!;
+	const [stays, setStays] = useState(false);
 	useKeys();
 	useEffect(() => { document.title = (places.find(([path]) => path === at)?.[1] ?? "Drover") + " · " + me.cluster; document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }); }, [at]);
 	return <>
@@ -23,8 +24,9 @@ export function Frame({ children }: { children: ComponentChildren }) {
 			<nav aria-label="Screens">{places.map(([path, name]) => <a key={path} href={path} data-in aria-current={path === at ? "page" : undefined}>{name}</a>)}</nav>
 			<span class="where" title={"version " + me.version}>{me.cluster}</span>
 			<Connection />
-			<span class="me"><span title={me.change ? "may look and change" : "may look"}>{me.account}{me.change ? "" : " (read only)"}</span><button type="button" onClick={signOut}>Sign out</button></span>
+			<span class="me"><span title={me.change ? "may look and change" : "may look"}>{me.account}{me.change ? "" : " (read only)"}</span><button type="button" onClick={() => signOut().then(() => setStays(false), () => setStays(true))}>Sign out</button></span>
 		</header>
+		{stays && <div class="bar lost" role="alert">You are not signed out: the controller does not answer. Try it again before you leave.</div>}
 		{line.value === "lost" && <div class="bar lost" role="alert">The connection is lost. What is shown is {lasting(age.value)} old; it is tried again by itself.</div>}
 		{newer.value && <div class="bar" role="status">The controller has a newer version of this page. <button type="button" onClick={() => location.reload()}>Load it</button></div>}
 		<div id="screen">{children}</div>

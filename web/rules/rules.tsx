@@ -35,22 +35,22 @@ export function RulesScreen() {
 
 interface Forecast { headline: string; digest: string; warnings: any[]; effects: Record<string, number>; jobs: any[]; unaffected: number; place: number; of: number; every_new: string; past: any }
 
-/** What a change of the rules would do, asked for while somebody types. */
-function usePreview(edit: unknown, when: string): { forecast?: Forecast; problem?: Problem } {
-	const [seen, setSeen] = useState<{ forecast?: Forecast; problem?: Problem }>({});
+/** What a change of the rules would do, asked for while somebody types; stale is one of a change before. */
+function usePreview(edit: unknown, when: string): { forecast?: Forecast; problem?: Problem; stale: boolean } {
+	const [seen, setSeen] = useState<{ of?: string; forecast?: Forecast; problem?: Problem }>({});
 	const text = JSON.stringify([edit, when]);
 	useEffect(() => {
 		const gone = new AbortController();
 		const soon = setTimeout(async () => {
 			try {
-				setSeen({ forecast: await ask<Forecast>("POST", "/api/rules/preview", { edit, when }, gone.signal) });
+				setSeen({ of: text, forecast: await ask<Forecast>("POST", "/api/rules/preview", { edit, when }, gone.signal) });
 			} catch (e) {
-				if (!gone.signal.aborted) setSeen((was) => ({ forecast: was.forecast, problem: problemOf(e) }));
+				if (!gone.signal.aborted) setSeen((was) => ({ ...was, problem: problemOf(e) }));
 			}
 		}, 150);
 		return () => { clearTimeout(soon); gone.abort(); };
 	}, [text]);
-	return seen;
+	return { ...seen, stale: seen.of !== text };
 }
 
 const actions = ["PAUSE", "REJECT", "ACCEPT", "CONTINUE", "RATE_LIMIT"];
@@ -63,11 +63,11 @@ function Editor() {
 	const [name, setName] = useState("");
 	const [hours, setHours] = useState("");
 	const [shadow, setShadow] = useState(false);
-	const [asks, setAsks] = useState<Forecast>();
+	const [asks, setAsks] = useState<{ forecast: Forecast; edit: unknown; when: string; name: string; command: string }>(); // what is added is what was shown
 	const until = hours === "" ? undefined : new Date(Math.ceil(Date.now() / 60_000) * 60_000 + Number(hours) * 3_600_000).toISOString();
 	const parts = { priority, action: action === "RATE_LIMIT" ? ["RATE_LIMIT", limit] : action, ...(name && { name }), ...(until && { until }), ...(shadow && { shadow }) };
 	const edit = { do: "put", rule: "", parts };
-	const { forecast, problem } = usePreview(edit, when);
+	const { forecast, problem, stale } = usePreview(edit, when);
 	const command = `drover filter add --action ${action === "RATE_LIMIT" ? `'RATE_LIMIT ${limit}'` : action} --rule-priority ${priority}` + (when ? ` --when '${when.replaceAll("'", "'\\''")}'` : " --all-jobs") + (name ? ` --name ${name}` : "") + (hours ? ` --until ${hours}h` : "") + (shadow ? " --shadow" : "");
 	return <Part title="What if there were another rule?" command={command} id="editor">
 		<div class="editor">
@@ -81,12 +81,12 @@ function Editor() {
 		</div>
 		{problem && <Wrong problem={problem} />}
 		{forecast && <Effect of={forecast} />}
-		{forecast && <button type="button" class="first" disabled={problem !== undefined} onClick={() => setAsks(forecast)}>Add the rule…</button>}
+		{forecast && <button type="button" class="first" disabled={problem !== undefined || stale} onClick={() => setAsks({ forecast, edit, when, name, command })}>Add the rule…</button>}
 		{asks && <Act title="Add this rule?" button="Add the rule" close={() => setAsks(undefined)} run={async (reason) => {
-			const out = await ask<any>("POST", "/api/rules", { edit, when, reason, digest: asks.digest });
+			const out = await ask<any>("POST", "/api/rules", { edit: asks.edit, when: asks.when, reason, digest: asks.forecast.digest });
 			setWhen(""); setName("");
-			return "The rule " + (name || out.uuid.slice(0, 8)) + " is in force.";
-		}}><p><b>{asks.headline}</b></p><Command text={command} /></Act>}
+			return "The rule " + (asks.name || out.uuid.slice(0, 8)) + " is in force.";
+		}}><p><b>{asks.forecast.headline}</b></p><Command text={asks.command} /></Act>}
 	</Part>;
 }
 

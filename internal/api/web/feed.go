@@ -94,7 +94,7 @@ func (h *hub) subscribe(t *tab, a ask) (*feed, error) {
 	defer h.mu.Unlock()
 	f := h.open[key]
 	if f == nil {
-		if len(h.open) >= mostFeeds {
+		if len(h.open) >= mostFeeds && !h.makeRoom() {
 			return nil, fault.New(fault.Busy, "there are already %d different views in use", mostFeeds).WithHint("close a tab")
 		}
 		f = &feed{hub: h, key: key, command: command, tabs: map[*tab]bool{}}
@@ -111,6 +111,18 @@ func (h *hub) subscribe(t *tab, a ask) (*feed, error) {
 	f.tabs[t] = true
 	f.mu.Unlock()
 	return f, nil
+}
+
+// makeRoom forgets a feed that no tab shows, if there is one. The caller holds mu.
+func (h *hub) makeRoom() bool {
+	for _, f := range h.open {
+		if f.users == 0 {
+			f.gone.Stop()
+			f.forget()
+			return true
+		}
+	}
+	return false
 }
 
 // leave is the end of subscribe.
@@ -195,7 +207,7 @@ func (f *feed) take(at int, known int64) (texts [][]byte, next int, err error) {
 		return nil, at, f.err
 	case !f.now.known:
 		return nil, at, nil
-	case at < 0 && known != 0:
+	case at < 0 && known != 0 && f.now.value == nil: // a value may have become another one at the same revision: it tells of clocks, too
 		at = f.place(known)
 	}
 	if at < f.first {
