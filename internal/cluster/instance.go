@@ -172,7 +172,7 @@ func cloneDisks(disks []Disk) []Disk {
 }
 
 // MoveTo makes another node the primary one, which has the second copy of the disks or reaches them. The copies of the node that was it
-// until now are stale if that was away.
+// until now are stale if that was away, or if those of the other were: what is used from now on is the truth.
 func (i *Instance) MoveTo(node string, away bool) {
 	for n := range i.Disks {
 		d := &i.Disks[n]
@@ -180,8 +180,8 @@ func (i *Instance) MoveTo(node string, away bool) {
 			d.Nodes = []string{node}
 			continue
 		}
-		if away {
-			d.Stale = append(slices.DeleteFunc(d.Stale, func(s string) bool { return s == i.PrimaryNode }), i.PrimaryNode)
+		if away || slices.Contains(d.Stale, node) {
+			d.Stale = []string{i.PrimaryNode}
 		}
 		d.Nodes = append([]string{node}, slices.DeleteFunc(d.Nodes, func(s string) bool { return s == node })...)
 	}

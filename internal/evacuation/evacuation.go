@@ -195,5 +195,8 @@ func (n *leaving) choose(r placement.Request) (to *cluster.Node, why string) {
 	if len(d.Nodes) == 1 && d.Nodes[0].Fails.Firm() {
 		return nil, n.To.Name + ": " + d.Nodes[0].Text()
 	}
+	if why := n.policy(r.Instance, n.To); why != "" {
+		return nil, n.To.Name + " " + why
+	}
 	return n.To, "it was asked for"
 }

@@ -119,13 +119,15 @@ func TestWhatCannotLeave(t *testing.T) {
 	s.instance("d", cluster.DiskDRBD, 100, "node1", "full").Disks[0].Stale = []string{"uuid of full"}
 	s.instance("e", cluster.DiskDRBD, 128, "away", "node1")
 	s.instance("f", cluster.DiskDRBD, 128, "node1", "full").AdminState = cluster.AdminDown
+	s.instance("g", cluster.DiskDRBD, 0, "full", "node1").Disks[0].Stale = []string{"uuid of full"}
 	expect(t, s.plan("node1", evacuation.Primaries),
 		"a cannot leave: away, which has the second copies of its disks, is offline",
 		"b cannot leave: drained, which has the second copies of its disks, is drained",
 		"c cannot leave: full, which has the second copies of its disks, has 100 MiB of memory free, and 128 are needed",
 		"d cannot leave: the copy of its disk 0 on full is out of date",
 		"f: to full (it has the second copies of its disks)")
-	expect(t, s.plan("node1", evacuation.Secondaries), "e cannot leave: its primary node is offline, and its disks cannot be copied from there")
+	expect(t, s.plan("node1", evacuation.Secondaries), "e cannot leave: its primary node is offline, and its disks cannot be copied from there",
+		"g cannot leave: the copy of its disk 0 on its primary node is out of date, so it cannot be copied from there")
 	w := s.world()
 	live := evacuation.Plan(w, evacuation.Request{Node: w.Inventory.NodeNamed("node1"), Mode: evacuation.Primaries, Live: true})
 	if got := live[4].Text(); got != "f cannot leave: it is not running; drover instance failover moves it" {

@@ -118,6 +118,11 @@ func TestPoliciesOnTheWay(t *testing.T) {
 	const refused = "far1, which has the second copies of its disks, is in group g2, whose policy refuses it: memory-size value 128 is not in range [0, 100]"
 	expect(t, s.plan("node1", evacuation.Primaries), "a cannot leave: "+refused)
 	expect(t, s.leave("g1"), "a cannot leave: group g2: "+refused)
+	// Also where somebody names the node.
+	s.instance("b", cluster.DiskDRBD, 128, "node2", "node1")
+	w := s.world()
+	expect(t, texts(evacuation.Plan(w, evacuation.Request{Node: w.Inventory.NodeNamed("node1"), Mode: evacuation.Secondaries, To: w.Inventory.NodeNamed("far1")})),
+		"b cannot leave: far1 is in group g2, whose policy refuses it: memory-size value 128 is not in range [0, 100]")
 }
 
 // For any cluster: the plan has each instance once, and changes nothing of what it is made upon; carried out, each is in one group that it was to come

@@ -114,6 +114,9 @@ func (p *planner) copies(inst *cluster.Instance) string {
 	if source := p.Inventory.Node(inst.PrimaryNode); source == nil || source.Offline {
 		return "its primary node is offline, and its disks cannot be copied from there"
 	}
+	if i := inst.StaleOn(inst.PrimaryNode); i >= 0 {
+		return fmt.Sprintf("the copy of its disk %d on its primary node is out of date, so it cannot be copied from there", i)
+	}
 	if inst.Mirroring() != cluster.InternalMirror {
 		return "its disks (" + inst.DiskTemplate() + ") are not all mirrored"
 	}

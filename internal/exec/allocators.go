@@ -208,6 +208,9 @@ func testRequest(env *Env) (map[string]any, error) {
 		if mode == allocator.Allocate {
 			return allocator.ToAllocate(snap.Cluster(), one), nil
 		}
+		if most := int64(10_000); op.Int("count") > most {
+			return nil, fault.New(fault.Invalid, "an allocator is asked about %d instances at most", most).At("count")
+		}
 		var all []allocator.New
 		for i := range op.Int("count") {
 			next := one

@@ -168,6 +168,13 @@ func TestAllocatorIsTested(t *testing.T) {
 }
 
 // The document has of every node, instance and group what the reference's has.
+// A number too large is refused before anything is made of it.
+func TestAllocatorsAreAskedAboutSoMany(t *testing.T) {
+	r := newRig(t)
+	r.refusesLike("OpPrereqError", "an allocator is asked about 10000 instances at most", "OP_TEST_ALLOCATOR", params{"direction": "in", "mode": "multi-allocate", "name": "many",
+		"count": int64(1) << 40, "disks": []any{}, "nics": []any{}, "memory": 128, "vcpus": 1, "os": "noop", "disk_template": "diskless", "hypervisor": "fake"})
+}
+
 func TestDocumentForAllocators(t *testing.T) {
 	r, o := withOracle(t)
 	r.mirrored("pair", true)

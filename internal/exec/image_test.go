@@ -164,8 +164,13 @@ func TestCreateFromAnImage(t *testing.T) {
 	if text := strings.Join(r.log, "\n"); strings.Contains(text, "password") || !strings.Contains(text, "writing image tiny") {
 		t.Errorf("the log is %s", text)
 	}
-	// Installed with another system, and from the image again.
+	// Its parameters are those of images.
 	inst := all[0].instance
+	if _, err := r.run("OP_INSTANCE_SET_PARAMS", params{"instance_name": inst, "osparams": params{"ssh_keys": "ssh-ed25519 ONE"}}); err != nil {
+		t.Error(err)
+	}
+	r.refusesLike("OpExecError", "nosuch", "OP_INSTANCE_SET_PARAMS", params{"instance_name": inst, "osparams": params{"nosuch": "x"}})
+	// Installed with another system, and from the image again.
 	for _, os := range []string{"noop", "image+tiny"} {
 		if _, err := r.run("OP_INSTANCE_REINSTALL", params{"instance_name": inst, "os_type": os}); err == nil {
 			continue

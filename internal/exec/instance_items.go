@@ -169,6 +169,7 @@ func (m *modification) changeNICs(w *wiring, inst *cluster.Instance) error {
 			m.note(pair{"nic." + n, describeNIC(w, &nic)})
 		case remove:
 			w.release(&inst.NICs[i])
+			delete(w.macs(), inst.NICs[i].MAC) // one that is added in its place may have it
 			inst.NICs = cut(inst.NICs, i)
 			m.note(pair{"NIC/" + n, "remove"})
 		case attach, detach:

@@ -234,7 +234,7 @@ func (m *modification) checkOS(ctx context.Context, inst *cluster.Instance) erro
 	if op.Has("os_name") {
 		name = op.Str("os_name")
 	}
-	os, err := a.FindOS(ctx, name, op.Bool("force_variant") || !op.Has("os_name"))
+	os, _, err := m.env.findOS(ctx, a, name, op.Bool("force_variant") || !op.Has("os_name"))
 	if err != nil {
 		return err
 	}

@@ -105,6 +105,8 @@ func TestModifyRefusals(t *testing.T) {
 		{"Only positive integer or -1 is accepted", params{"nics": []any{[]any{"add", "nosuch", params{}}}}},
 		{"No netparams found for the network lone, probably not connected (connect it to node group 'default')", params{"nics": []any{[]any{"add", params{"network": "lone"}}}}},
 		{"Invalid IP address '' (an interface without an address has 'none')", params{"nics": []any{[]any{"add", params{"ip": ""}}}}},
+		{"If network is given, no vlan is allowed to be passed (the interface gets that of the network in the group of its node)",
+			params{"nics": []any{[]any{"add", params{"network": "lone", "vlan": ".7"}}}}},
 		{"Cannot find NIC with identifier nosuch", params{"nics": []any{[]any{"modify", "nosuch", params{}}}}},
 		{"Disk size change not possible, use grow-disk", params{"disks": []any{[]any{0, params{"size": 99}}}}},
 		{"Only one NIC add/attach/remove/detach operation is supported at a time (give each its index: [action, index, values])",

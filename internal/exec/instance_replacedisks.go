@@ -184,10 +184,7 @@ func (r *replacement) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.from.UUID == r.inst.PrimaryNode {
-		return nil
-	}
-	if i, why, err := r.env.degraded(ctx, r.inst, a, r.from.UUID); err != nil {
+	if i, why, err := r.env.degraded(ctx, r.inst, a, r.from.UUID, r.disks); err != nil {
 		return err
 	} else if i >= 0 {
 		return fault.New(fault.WrongState, "Disk %d is degraded on node %s, so it cannot be copied from there: %s", i, r.from.Name, why)
@@ -317,6 +314,15 @@ var mirrorVerbs = map[string]verb{
 		allotDevices(snap, inst)
 		return nil, nil, nil
 	}),
+}
+
+// allDisks are the numbers of all disks of an instance.
+func allDisks(inst *cluster.Instance) []int {
+	out := make([]int, len(inst.Disks))
+	for i := range out {
+		out[i] = i
+	}
+	return out
 }
 
 func eachOf(inst *cluster.Instance, disks []int, do func(*cluster.Disk)) {

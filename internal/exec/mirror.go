@@ -225,9 +225,11 @@ func (e *Env) awaitCopies(ctx context.Context, node Node, of hypervisor.Thing, d
 }
 
 // degraded returns the index of the first disk of an instance whose copy on a node is not up to date, and why; -1 if all are.
-func (e *Env) degraded(ctx context.Context, inst *cluster.Instance, node Node, uuid string) (index int, why string, err error) {
-	if i := inst.StaleOn(uuid); i >= 0 {
-		return i, "node " + node.Node() + " was away while the disk was used", nil
+func (e *Env) degraded(ctx context.Context, inst *cluster.Instance, node Node, uuid string, disks []int) (index int, why string, err error) {
+	for _, i := range disks {
+		if slices.Contains(inst.Disks[i].Stale, uuid) {
+			return i, "what node " + node.Node() + " has was left behind while the disk was used, or removed", nil
+		}
 	}
 	if inst.DiskTemplate() != cluster.DiskDRBD {
 		return -1, "", nil
@@ -236,7 +238,7 @@ func (e *Env) degraded(ctx context.Context, inst *cluster.Instance, node Node, u
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return 0, "", fault.New(fault.Environment, "Can't get data from node %s: %w", node.Node(), err)
 	}
-	for i := range inst.Disks {
+	for _, i := range disks {
 		n := slices.IndexFunc(live.Disks, func(d hypervisor.Disk) bool { return d.UUID == inst.Disks[i].UUID })
 		switch {
 		case n < 0:

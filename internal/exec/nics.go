@@ -124,6 +124,10 @@ func (r nicRequest) check() error {
 	if _, ok := r.params["mode"]; ok && r.hasNetwork() {
 		return fault.New(fault.Invalid, "If network is given, no mode or link is allowed to be passed").At(r.place + ".mode")
 	}
+	if _, ok := r.params["vlan"]; ok && r.hasNetwork() {
+		return fault.New(fault.Invalid, "If network is given, no vlan is allowed to be passed").At(r.place + ".vlan").
+			WithHint("the interface gets that of the network in the group of its node")
+	}
 	if _, ok := r.params["link"]; ok && r.hasNetwork() {
 		return fault.New(fault.Invalid, "If network is given, no mode or link is allowed to be passed").At(r.place + ".link")
 	}

@@ -311,7 +311,7 @@ func (r *relocation) checkDisks(ctx context.Context) error {
 		return nil
 	}
 	r.notes = append(r.notes, "* checking disk consistency between source and target")
-	i, why, err := r.env.degraded(ctx, r.inst, r.target, r.to.UUID)
+	i, why, err := r.env.degraded(ctx, r.inst, r.target, r.to.UUID, allDisks(r.inst))
 	switch {
 	case err != nil:
 		return err
@@ -413,7 +413,7 @@ func (r *relocation) backAgain() *work.Step {
 }
 
 func (r *relocation) moving() work.Step {
-	s := inInventory(movePrimary, r.inst.UUID, "have node "+r.to.Name+" be the primary node of instance "+r.inst.Name, movePrimaryArgs{To: r.to.UUID, Away: r.away != ""})
+	s := inInventory(movePrimary, r.inst.UUID, "have node "+r.to.Name+" be the primary node of instance "+r.inst.Name, movePrimaryArgs{To: r.to.UUID, Away: r.away != "" || r.from.Offline})
 	s.Keeps = true
 	return s
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 )
 
@@ -64,6 +65,42 @@ func TestReplacementThatFails(t *testing.T) {
 	r.failOn("node3", "prepare", true)
 	if _, err := r.run("OP_INSTANCE_REPLACE_DISKS", params{"instance_name": "pair", "mode": "replace_new_secondary", "remote_node": "node3"}); err == nil || r.whole() != before {
 		t.Errorf("%v\n%s\nbefore\n%s", err, r.whole(), before)
+	}
+}
+
+// What the primary node lacks is not copied from there, and the copy that is good stays: nothing else has what was written.
+func TestNothingIsCopiedFromWhatIsLeftBehind(t *testing.T) {
+	r := moveable(t)
+	r.failOn("node1", "prepare", false)
+	if _, err := r.run("OP_INSTANCE_REPLACE_DISKS", params{"instance_name": "pair", "mode": "replace_on_primary"}); err == nil {
+		t.Fatal("it succeeds")
+	}
+	r.failOn("node1", "", false)
+	before := r.whole()
+	for _, p := range []params{{"mode": "replace_new_secondary", "remote_node": "node3"}, {"mode": "replace_on_secondary"}} {
+		p["instance_name"] = "pair"
+		if _, err := r.run("OP_INSTANCE_REPLACE_DISKS", p); !fault.Is(err, fault.WrongState) || !strings.Contains(err.Error(), "Disk 0 is degraded on node node1") {
+			t.Errorf("%v: %v", p, err)
+		}
+	}
+	if r.whole() != before {
+		t.Errorf("it is\n%s\nbefore\n%s", r.whole(), before)
+	}
+	r.must("null", "OP_INSTANCE_REPLACE_DISKS", params{"instance_name": "pair", "mode": "replace_on_primary"})
+	r.must("null", "OP_INSTANCE_REPLACE_DISKS", params{"instance_name": "pair", "mode": "replace_on_secondary"})
+}
+
+// Behind a failover onto a copy that was left behind that one is the truth, and the other one is what was left behind.
+func TestAFailoverOntoWhatWasLeftBehind(t *testing.T) {
+	r := returned(t)
+	r.must("null", "OP_INSTANCE_MIGRATE", params{"instance_name": "pair", "cleanup": true})
+	r.must("null", "OP_INSTANCE_FAILOVER", params{"instance_name": "pair", "ignore_consistency": true})
+	inst := r.instance("pair")
+	if inst.StaleOn(inst.PrimaryNode) >= 0 || inst.StaleOn(inst.SecondaryNodes()[0]) != 0 {
+		t.Errorf("the inventory says %+v", inst.Disks)
+	}
+	if _, err := r.run("OP_INSTANCE_MIGRATE", params{"instance_name": "pair"}); err == nil {
+		t.Error("it goes back to disks that are others")
 	}
 }
 

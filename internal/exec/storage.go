@@ -364,7 +364,7 @@ func (e *Env) faultyCopy(ctx context.Context, inst *cluster.Instance, other *clu
 	if err != nil {
 		return err.Error(), nil //nolint:nilerr // that it cannot be asked is what is wrong with it
 	}
-	i, why, err := e.degraded(ctx, inst, agent, other.UUID)
+	i, why, err := e.degraded(ctx, inst, agent, other.UUID, allDisks(inst))
 	if err != nil || i < 0 {
 		return "", err
 	}

@@ -1,7 +1,6 @@
 package luxi
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -96,9 +95,15 @@ var tagChanges = map[string]tagChange{
 		return err
 	},
 	"delete": func(e *tagsync.Engine, id string, ns servertag.Namespace, tags []string, by servertag.Asked) error {
+		// All or nothing, as far as what is there now tells: one that another takes away meanwhile is gone as it was to be.
 		for _, tag := range tags {
-			if was, err := e.Unwant(id, ns, tag, by); err != nil || !was {
-				return cmp.Or(err, error(fault.New(fault.NotFound, "Instance %s has no tag %q in the namespace %s", id, fault.Clip(tag, 4*servertag.MaxName), ns)))
+			if s := e.Servers().Get(id); s != nil && !s.Tags.Has(ns, tag) {
+				return fault.New(fault.NotFound, "Instance %s has no tag %q in the namespace %s", id, fault.Clip(tag, 4*servertag.MaxName), ns)
+			}
+		}
+		for _, tag := range tags {
+			if _, err := e.Unwant(id, ns, tag, by); err != nil {
+				return err
 			}
 		}
 		return nil

@@ -179,6 +179,9 @@ func reinstall(r *request) (any, error) {
 	return r.submit(ops...)
 }
 
+// reinstallWhole are the parameters that a reinstallation shares with the stop before it and the start behind it.
+var reinstallWhole = []string{"instance_uuid", "dry_run", "debug_level", "priority", "comment"}
+
 func (r *request) reinstallOpcodes(body parameters, start bool) ([]*opcode.Opcode, error) {
 	static := parameters{"instance_name": r.variables["name"], "reason": r.trail("instances_name_reinstall")}
 	delete(body, "start")
@@ -188,7 +191,12 @@ func (r *request) reinstallOpcodes(body parameters, start bool) ([]*opcode.Opcod
 	if err := checkOverwrite(body, static); err != nil {
 		return nil, err
 	}
-	stop := maps.Clone(static)
+	stop, begin := maps.Clone(static), maps.Clone(static)
+	for _, name := range reinstallWhole { // what is said of the whole is said of each part, or a dry run would stop the instance in earnest
+		if value, ok := body[name]; ok {
+			stop[name], begin[name] = value, value
+		}
+	}
 	if depends, ok := body["depends"]; ok {
 		stop["depends"] = depends
 	}
@@ -196,7 +204,7 @@ func (r *request) reinstallOpcodes(body parameters, start bool) ([]*opcode.Opcod
 	steps := []struct {
 		opcode string
 		params parameters
-	}{{"OP_INSTANCE_SHUTDOWN", stop}, {"OP_INSTANCE_REINSTALL", body}, {"OP_INSTANCE_STARTUP", static}}
+	}{{"OP_INSTANCE_SHUTDOWN", stop}, {"OP_INSTANCE_REINSTALL", body}, {"OP_INSTANCE_STARTUP", begin}}
 	if !start {
 		steps = steps[:2]
 	}

@@ -2,6 +2,8 @@ package rapi
 
 import (
 	"github.com/drover-project/drover/internal/query"
+	"maps"
+	"slices"
 )
 
 // roleNames are the roles of nodes by the letters of queries.
@@ -40,7 +42,8 @@ func roleFlags(r *request, _ parameters) (parameters, error) {
 }
 
 // migrationMode serves old clients, which say in the query string how to
-// migrate; what the body says then does not count.
+// migrate; what the body says then does not count, but for what is said of the
+// job: a dry run stays one.
 func migrationMode(r *request, body parameters) (parameters, error) {
 	if r.text("live") == "" && r.text("mode") == "" {
 		return nil, nil
@@ -48,7 +51,9 @@ func migrationMode(r *request, body parameters) (parameters, error) {
 	if r.text("live") != "" && r.text("mode") != "" {
 		return nil, badRequest("Only one of 'live' and 'mode' should be passed")
 	}
-	clear(body)
+	maps.DeleteFunc(body, func(name string, _ any) bool {
+		return !slices.Contains([]string{"dry_run", "debug_level", "priority", "comment", "depends"}, name)
+	})
 	if mode := r.text("mode"); mode != "" {
 		return parameters{"mode": mode}, nil
 	}

@@ -239,6 +239,22 @@ func TestReinstallWithoutABody(t *testing.T) {
 	}
 }
 
+// TestADryReinstallIsDry: also the stop before it and the start behind it, and all are about the one instance that is meant.
+func TestADryReinstallIsDry(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	r.create("web1.gntpeer.example")
+	uuid := r.keeper.Snapshot().InstanceNamed("web1.gntpeer.example").UUID
+	j := r.job(http.MethodPost, web1+"/reinstall", map[string]any{"os": "noop", "dry_run": true, "priority": -10, "instance_uuid": uuid, "comment": "tried"})
+	for i := range j.Ops {
+		if op := j.Ops[i].Input; !op.DryRun || op.Priority != -10 || op.Str("instance_uuid") != uuid || op.Comment == nil || *op.Comment != "tried" {
+			t.Errorf("opcode %d is %s", i, op.AppendJSON(nil))
+		}
+	}
+	if j := r.job(http.MethodPost, "/2/nodes/node1.gntpeer.example/migrate?live=1", map[string]any{"dry_run": true, "mode": "non-live"}); !j.Ops[0].Input.DryRun || j.Ops[0].Input.Str("mode") != "live" {
+		t.Errorf("a migration is %s", j.Ops[0].Input.AppendJSON(nil))
+	}
+}
+
 func TestReasonTrails(t *testing.T) {
 	r := newRig(t, rigOptions{})
 	r.create("web1.gntpeer.example")

@@ -48,8 +48,9 @@ var epoFields = []string{"name", "master", "pinst_list", "sinst_list", "powered"
 // epo is what is done in an emergency, or behind it.
 type epo struct {
 	on bool
-	// nodes are all that are meant, and switched those that are switched.
-	nodes, switched []string
+	// nodes are all that are meant, switched those that are switched, and awaited those that are to answer behind that: not one that is
+	// marked offline, which is asked nothing.
+	nodes, switched, awaited []string
 	// instances are those that are stopped, or started when the nodes answer that they are on.
 	instances map[string][]string
 	notes     []string
@@ -60,6 +61,9 @@ func planEpo(nodes []epoNode, on, all bool) (*epo, error) {
 	e := &epo{on: on, instances: map[string][]string{}}
 	for _, n := range nodes {
 		e.nodes = append(e.nodes, n.name)
+		if !n.offline {
+			e.awaited = append(e.awaited, n.name)
+		}
 		for _, inst := range slices.Concat(n.primaries, n.secondaries) {
 			if !n.offline {
 				e.instances[inst] = append(e.instances[inst], n.name)
@@ -117,6 +121,9 @@ func clusterEpo(sh *shell.Shell) *cobra.Command {
 		e, err := planEpo(nodes, *on, *all)
 		if err != nil {
 			return err
+		}
+		if !*on && sh.Flags.Submit && len(e.instances) > 0 && len(e.switched) > 0 {
+			return shell.Usage("nodes are switched off when what is on them has stopped, which --submit does not wait for")
 		}
 		for _, note := range e.notes {
 			sh.Notef("%s\n", note)
@@ -207,7 +214,7 @@ func (e *epo) switchOn(ctx context.Context, sh *shell.Shell, o oobOptions) error
 	ticker := time.NewTicker(epoPause)
 	defer ticker.Stop()
 	for {
-		away, err := silentNodes(limit, sh, e.nodes)
+		away, err := silentNodes(limit, sh, e.awaited)
 		if err != nil {
 			return err
 		}
@@ -234,6 +241,9 @@ func (e *epo) switchOn(ctx context.Context, sh *shell.Shell, o oobOptions) error
 
 // silentNodes are those of nodes that do not answer.
 func silentNodes(ctx context.Context, sh *shell.Shell, nodes []string) (silent []string, err error) {
+	if len(nodes) == 0 { // all would be asked for
+		return nil, nil
+	}
 	var rows [][2]json.RawMessage
 	if err := sh.Ask(ctx, "QueryNodes", &rows, nodes, []string{"name", "bootid"}, false); err != nil {
 		return nil, err

@@ -36,6 +36,9 @@ func TestPlanEpo(t *testing.T) {
 		if err != nil || !slices.Equal(e.switched, c.switched) {
 			t.Errorf("%+v: %+v, %v", c, e, err)
 		}
+		if slices.Contains(e.awaited, "n4") || len(e.awaited) != len(e.nodes)-1 {
+			t.Errorf("%+v: of %v it waits for %v", c, e.nodes, e.awaited)
+		}
 		// What is on a node that does not answer waits for it; what is ready is so once.
 		if first := e.ready(func(node string) bool { return node != "n2" }); !slices.Equal(first, c.stops[:2]) || len(e.instances) != 1 {
 			t.Errorf("%+v: first %v, left %v", c, first, e.instances)

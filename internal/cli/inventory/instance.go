@@ -300,7 +300,7 @@ func addDisks(params map[string]any, disks []string, size string) error {
 	if size != "" {
 		disks = []string{"0:size=" + size}
 	}
-	list, err := numbered("--disk", disks)
+	list, err := numbered("--disk", disks, shell.ObjectValue)
 	if err != nil {
 		return err
 	}
@@ -336,24 +336,20 @@ func addNICs(params map[string]any, nets []string, none bool) error {
 		params["nics"] = []any{}
 		return nil
 	}
-	list, err := numbered("--net", nets)
+	list, err := numbered("--net", nets, texts)
 	if err != nil {
 		return err
 	}
 	if len(list) == 0 {
 		list = []any{map[string]any{}}
 	}
-	for i, nic := range list {
-		list[i] = allText(nic)
-	}
 	params["nics"] = list
 	return nil
 }
 
-// allText turns the values of an object into texts: an interface has no
-// numbers.
-func allText(object any) any {
-	values, _ := object.(map[string]any)
+// texts reads an object whose values are all texts: an interface has no numbers, so a VLAN .100 is no tenth.
+func texts(text string) any {
+	values, _ := shell.TextsValue(text).(map[string]any)
 	out := make(map[string]any, len(values))
 	for key, value := range values {
 		out[key] = fmt.Sprint(value)
@@ -362,8 +358,8 @@ func allText(object any) any {
 }
 
 // numbered reads N:key=value,... options into a list, ordered by the numbers,
-// which count from 0 without gaps.
-func numbered(option string, texts []string) ([]any, error) {
+// which count from 0 without gaps; read reads what is behind the number.
+func numbered(option string, texts []string, read func(string) any) ([]any, error) {
 	type entry struct {
 		n     int
 		value any
@@ -375,7 +371,7 @@ func numbered(option string, texts []string) ([]any, error) {
 		if err != nil || n < 0 {
 			return nil, shell.Usage("%s must be N:KEY=VALUE,..., got %q", option, text)
 		}
-		entries[i] = entry{n, shell.ObjectValue(rest)}
+		entries[i] = entry{n, read(rest)}
 	}
 	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.n, b.n) })
 	out := make([]any, len(entries))
@@ -398,15 +394,19 @@ func instanceModifyOptions(cmd *cobra.Command) func(map[string]any) error {
 		if *online {
 			params["offline"] = false
 		}
-		for name, texts := range map[string][]string{"disks": *disks, "nics": *nets} {
-			if len(texts) == 0 {
+		for _, list := range []struct {
+			name    string
+			changes []string
+			read    func(string) any
+		}{{"disks", *disks, shell.ObjectValue}, {"nics", *nets, texts}} {
+			if len(list.changes) == 0 {
 				continue
 			}
-			changes, err := modifications(texts)
+			changes, err := modifications(list.changes, list.read)
 			if err != nil {
 				return err
 			}
-			params[name] = changes
+			params[list.name] = changes
 		}
 		return nil
 	}
@@ -430,8 +430,8 @@ func removedDisks(params map[string]any, targets []string) string {
 // changeWords are what can be done to a disk or an interface.
 var changeWords = []string{"add", "remove", "attach", "detach", "modify"}
 
-// modifications reads add:..., N:add,..., N:remove and N:key=value. A comma behind a word is as good as a colon.
-func modifications(texts []string) ([]any, error) {
+// modifications reads add:..., N:add,..., N:remove and N:key=value. A comma behind a word is as good as a colon. Read reads the values.
+func modifications(texts []string, read func(string) any) ([]any, error) {
 	out := make([]any, len(texts))
 	for i, text := range texts {
 		where, rest, _ := strings.Cut(text, ":")
@@ -439,13 +439,13 @@ func modifications(texts []string) ([]any, error) {
 			where, rest = word, values
 		}
 		action, params, _ := strings.Cut(rest, ",")
-		values := shell.ObjectValue(rest)
+		values := read(rest)
 		var what any = where
 		if n, err := strconv.Atoi(where); err == nil {
 			what = n
 		}
 		if slices.Contains(changeWords, action) {
-			values = shell.ObjectValue(params)
+			values = read(params)
 		}
 		if err := sizeInMiB(values); err != nil {
 			return nil, err

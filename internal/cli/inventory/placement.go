@@ -43,6 +43,9 @@ func explainPlacement(sh *shell.Shell) *cobra.Command {
 		return shell.Exactly(1)(cmd, args)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if id == "" {
+			args[0] = wholeName(cmd.Context(), sh, args[0])
+		}
 		filter, what, err := whichJobs(id, args)
 		if err != nil {
 			return err
@@ -59,6 +62,15 @@ func explainPlacement(sh *shell.Shell) *cobra.Command {
 		return sh.Show(p, func() error { return sh.Printf("%s", listing.Fold(p.text(sh), sh.Width)) })
 	}
 	return cmd
+}
+
+// wholeName is the name of the instance that a name is short for; the same where there is none any more, whose creation may be known all the same.
+func wholeName(ctx context.Context, sh *shell.Shell, name string) string {
+	var rows [][]string
+	if err := sh.Ask(ctx, "QueryInstances", &rows, []string{name}, []string{"name"}, false); err != nil || len(rows) != 1 || len(rows[0]) != 1 {
+		return name
+	}
+	return rows[0][0]
 }
 
 // whichJobs lets the job through that was named, or those that created the instance, and says of what it is about.

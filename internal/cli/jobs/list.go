@@ -48,7 +48,7 @@ func statusOptions(cmd *cobra.Command, names ...string) func() qlang.Node {
 	return func() qlang.Node {
 		var words []string
 		for _, name := range names {
-			if cmd.Flags().Changed(name) {
+			if given, err := cmd.Flags().GetBool(name); err == nil && given {
 				for _, s := range statusSets[name] {
 					words = append(words, string(s))
 				}

@@ -221,7 +221,16 @@ func (d *Driver) moveBegun() (bool, error) {
 			return false, fault.New(fault.Environment, "cannot look at the state of the fake hypervisor: %w", err)
 		}
 	}
-	return false, nil
+	if _, err := os.Lstat(d.dir(former)); err == nil {
+		return false, nil
+	}
+	// Who begins to move makes the directory of before first, so instances without it were moved; what is left behind for programs of before
+	// looks like rubbish, and may have been cleared away.
+	there, err := os.ReadDir(d.dir(present))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fault.New(fault.Environment, "cannot look at the state of the fake hypervisor: %w", err)
+	}
+	return len(there) > 0, nil
 }
 
 // move brings the files to the newest layout and reads them. Each step may be repeated, and what was done before is not

@@ -111,6 +111,23 @@ func TestMovesWhatAProgramOfBeforeLeft(t *testing.T) {
 	}
 }
 
+// TestWhatIsLeftForProgramsOfBeforeMayGo: it looks like rubbish, and nothing is lost when somebody clears it away.
+func TestWhatIsLeftForProgramsOfBeforeMayGo(t *testing.T) {
+	dir := t.TempDir()
+	d := open(t, Config{Dir: dir})
+	if _, err := d.Prepare(t.Context(), thing("web"), hypervisor.Mark{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{former, rest} {
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list, err := open(t, Config{Dir: dir}).Instances(t.Context()); err != nil || len(list) != 1 {
+		t.Errorf("there are %+v, %v", list, err)
+	}
+}
+
 // TestProgramsOfBeforeCannotOpenWhatWasMoved: they would take the node for an empty one.
 func TestProgramsOfBeforeCannotOpenWhatWasMoved(t *testing.T) {
 	for what, dir := range map[string]string{"a new node": t.TempDir(), "one of before": nodeOfBefore(t)} {
