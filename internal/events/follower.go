@@ -19,9 +19,10 @@ type Remote interface {
 	Name(ctx context.Context) (string, error)
 	// Jobs returns the ids of all jobs that are not archived, in any order.
 	Jobs(ctx context.Context) ([]job.ID, error)
-	// Job returns a job. fault.NotFound when it is not known any more.
+	// Job returns a job. fault.NotFound when it is not known any more, fault.TooLarge and fault.Invalid for one of which the cluster tells what cannot be
+	// taken, however often it is asked.
 	Job(ctx context.Context, id job.ID) (*job.Job, error)
-	// Machine tells of an instance; nil if it is not there.
+	// Machine tells of an instance; nil if it is not there. The errors are those of Job, but for fault.NotFound.
 	Machine(ctx context.Context, instance string) (*Machine, error)
 }
 
@@ -140,13 +141,18 @@ func (f *Follower) tell(ctx context.Context, id job.ID) error {
 		delete(f.at.Open, id)
 		return nil
 	}
+	if useless(err) {
+		f.Log.Error("no event can tell how a job of a cluster ended: what that tells of it cannot be taken", "cluster", f.Cluster, "job", id, "error", err)
+		delete(f.at.Open, id)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	for i := f.at.Open[id]; i < len(j.Ops); i++ {
 		var machine *Machine
 		if name, tells := tellsMachine(&j.Ops[i]); tells {
-			if machine, err = f.Remote.Machine(ctx, name); err != nil {
+			if machine, err = f.Remote.Machine(ctx, name); err != nil && !useless(err) {
 				return err
 			}
 		}
@@ -164,3 +170,6 @@ func (f *Follower) tell(ctx context.Context, id job.ID) error {
 	}
 	return nil
 }
+
+// useless tells whether an answer is one that cannot be taken, however often it is asked for.
+func useless(err error) bool { return fault.Is(err, fault.TooLarge) || fault.Is(err, fault.Invalid) }

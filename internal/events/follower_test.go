@@ -23,6 +23,8 @@ type remote struct {
 	jobs map[job.ID]*job.Job
 	// silent is how often it does not answer about jobs although it lists them, and blind how often it does not about machines.
 	silent, blind int
+	// job, if it is set, is what it answers with about job 1, and machine about machines.
+	job, machine error
 }
 
 // set sets how the opcodes of a job are; none archives it.
@@ -78,6 +80,9 @@ func (r *remote) Job(_ context.Context, id job.ID) (*job.Job, error) {
 		r.silent--
 		return nil, fault.New(fault.Unavailable, "no route")
 	}
+	if r.job != nil && id == 1 {
+		return nil, r.job
+	}
 	if r.jobs[id] == nil {
 		return nil, fault.New(fault.NotFound, "there is no job %d", id)
 	}
@@ -88,7 +93,11 @@ func (r *remote) Machine(context.Context, string) (*events.Machine, error) {
 	r.mu.Lock()
 	blind := r.blind > 0
 	r.blind--
+	odd := r.machine
 	r.mu.Unlock()
+	if odd != nil {
+		return nil, odd
+	}
 	if blind {
 		return nil, fault.New(fault.Unavailable, "no route")
 	}
@@ -175,6 +184,20 @@ func TestNoMessageLacksItsMachine(t *testing.T) {
 	r.set(1, job.Success)
 	if m := b.await(t, "far.example:1:0:success")["far.example:1:0:success"]; !strings.Contains(string(m.Body), `"mac":"aa:00:00:00:00:01"`) {
 		t.Errorf("told is %s", m.Body)
+	}
+}
+
+// TestWhatCannotBeTakenHoldsNothingUp: a job or a machine of which a cluster tells what is never taken, however often it is asked.
+func TestWhatCannotBeTakenHoldsNothingUp(t *testing.T) {
+	for _, err := range []error{fault.New(fault.TooLarge, "a job of more than it may have"), fault.New(fault.Invalid, "a job of another shape")} {
+		kept, r, b := keep(t), &remote{jobs: map[job.ID]*job.Job{}, job: err, machine: err}, newBroker()
+		stop := follow(t, kept, r, b)
+		begins(t, kept)
+		r.set(1, job.Success)
+		r.set(2, job.Success)
+		b.await(t, "far.example:2:0:success")
+		stores(t, kept, `"newest":2,"open":{}`)
+		stop()
 	}
 }
 

@@ -12,6 +12,8 @@
 package events
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -31,9 +33,9 @@ const (
 // Message is one event on its way.
 type Message struct {
 	// ID is the same whenever the event is published: cluster, job, place of the
-	// opcode in the job and status, joined by colons.
+	// opcode in the job and status, joined by colons. It has at most MaxText bytes.
 	ID string
-	// Key is the routing key.
+	// Key is the routing key, of at most MaxText bytes.
 	Key string
 	// Body is JSON.
 	Body []byte
@@ -62,6 +64,46 @@ type Event struct {
 	// Log is the last message that the opcode left; nil for none.
 	Log    *string         `json:"logmsg"`
 	Result json.RawMessage `json:"result"`
+	// LeftOut are the keys above whose values made the message too large, and are not in it.
+	LeftOut []string `json:"left_out,omitempty"`
+}
+
+// What a message may have, in bytes: a broker that is given more refuses it however often it comes, and all behind it would wait.
+const (
+	// MaxText is what AMQP allows an id and a routing key.
+	MaxText = 255
+	// maxBody is half of what RabbitMQ takes unless it is told otherwise.
+	maxBody = 8 << 20
+)
+
+// spared is what a message goes without that is too large, one after the other until it is not.
+var spared = []struct {
+	key string
+	out func(*Event)
+}{
+	{"result", func(e *Event) { e.Result = nil }},
+	{"job_fields", func(e *Event) { e.Fields = map[string]any{} }},
+	{"logmsg", func(e *Event) { e.Log = nil }},
+	{"tags", func(e *Event) { e.Tags = []string{} }},
+	{"instance_hvparams", func(e *Event) { e.HVParams = nil }},
+	{"instance_nics", func(e *Event) { e.NICs = nil }},
+	{"instance_disks", func(e *Event) { e.Disks = nil }},
+	{"instance", func(e *Event) { e.Instance = "" }},
+	{"network", func(e *Event) { e.Network = "" }},
+}
+
+// text is the body of a message, without what makes it too large, and without a result that is no JSON, which no store would have taken.
+func (e *Event) text() ([]byte, error) {
+	body, err := json.Marshal(e)
+	for _, part := range spared {
+		if err == nil && len(body) <= maxBody {
+			break
+		}
+		part.out(e)
+		e.LeftOut = append(e.LeftOut, part.key)
+		body, err = json.Marshal(e)
+	}
+	return body, err
 }
 
 // tellsMachine names the instance that a message about an opcode tells more of:
@@ -90,15 +132,21 @@ func Of(cluster string, j *job.Job, index int, machine *Machine) (Message, bool)
 		e.NICs, e.Disks, e.HVParams = machine.NICs, machine.Disks, machine.HVParams
 	}
 	key := e.about(op.Input.ForDisplay())
-	body, err := json.Marshal(e)
-	if err != nil { // a result that is no JSON, which no store would have taken
-		e.Result = nil
-		if body, err = json.Marshal(e); err != nil {
-			return Message{}, false
-		}
+	body, err := e.text()
+	if err != nil {
+		return Message{}, false
 	}
-	id := strings.Join([]string{cluster, j.ID.String(), strconv.Itoa(index), string(op.Status)}, ":")
-	return Message{ID: id, Key: key, Body: body}, true
+	return Message{ID: idOf(cluster, j.ID, index, op.Status), Key: key, Body: body}, true
+}
+
+// idOf is the id of a message. A cluster whose name has no room in it stands there by the sum of that name.
+func idOf(cluster string, id job.ID, index int, status job.Status) string {
+	rest := ":" + strings.Join([]string{id.String(), strconv.Itoa(index), string(status)}, ":")
+	if len(cluster)+len(rest) > MaxText {
+		sum := sha256.Sum256([]byte(cluster))
+		cluster = hex.EncodeToString(sum[:])
+	}
+	return cluster + rest
 }
 
 // lastWords is the last message of an opcode's log.
@@ -124,7 +172,7 @@ var (
 
 // about fills in what the opcode is about, and returns the routing key. What is
 // about neither an instance, a network nor the cluster as a whole has a key
-// without the prefix of a name.
+// without the prefix of a name, and so has what is about one whose prefix has no room in it.
 func (e *Event) about(op *opcode.Opcode) (key string) {
 	_, rest, _ := strings.Cut(op.ID, "_")
 	noun, _, _ := strings.Cut(rest, "_")
@@ -136,7 +184,7 @@ func (e *Event) about(op *opcode.Opcode) (key string) {
 	case noun == "NETWORK":
 		e.Type, e.Network = typeNetwork, op.Str("network_name")
 		e.repeat(op, networkFields)
-		return "ganeti." + prefix(e.Network) + ".event.network"
+		return keyOf(e.Network, "event.network")
 	case noun == "TAGS" && op.Str("kind") == "instance":
 		e.Instance = op.Str("name")
 		e.Fields["dry_run"] = op.DryRun
@@ -151,7 +199,7 @@ func (e *Event) about(op *opcode.Opcode) (key string) {
 	if e.Instance == "" {
 		return "ganeti.event.op"
 	}
-	return "ganeti." + prefix(e.Instance) + ".event.op"
+	return keyOf(e.Instance, "event.op")
 }
 
 func (e *Event) repeat(op *opcode.Opcode, fields map[string]string) {
@@ -162,10 +210,14 @@ func (e *Event) repeat(op *opcode.Opcode, fields map[string]string) {
 	}
 }
 
-// prefix is what programs tell the objects of one installation by.
-func prefix(name string) string {
-	before, _, _ := strings.Cut(name, "-")
-	return before
+// keyOf is a routing key with what programs tell the objects of one installation by: the name up to the first dash.
+func keyOf(name, kind string) string {
+	prefix, _, _ := strings.Cut(name, "-")
+	key := "ganeti." + prefix + "." + kind
+	if len(key) > MaxText {
+		return "ganeti." + kind
+	}
+	return key
 }
 
 // Parse reads a message. fault.Invalid for what is none.

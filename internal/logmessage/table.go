@@ -88,6 +88,8 @@ var table = []Message{
 	{"Accounts and clients", Warn, "the certificate of RAPI needs to be seen to", "It has ended, will soon, or has not begun: `why`.", "Put a new one into its file and reload."},
 	{"Events and servers", Warn, "… now; it is tried again", "The broker is away, refuses the password, or lacks room.", "See to the broker; what was not told is told later."},
 	{"Events and servers", Error, "the stored place up to which events are published cannot be read: what ended since is not published, it goes on with the present", "What is stored of it is damaged.", "Have readers of events look at all that they follow once."},
+	{"Events and servers", Error, "an event is not published: the broker takes no such message", "It is larger than the broker allows (`max_message_size`): `error` says it.", "Raise that limit for those to come; how the job ended: `drover job info`."},
+	{"Events and servers", Error, "no event can tell how a job of a cluster ended: what that tells of it cannot be taken", "It is too large, or has another shape than jobs have: `error` says which.", "Look at the job on its cluster; those behind it are told of."},
 	{"Events and servers", Error, "no event can tell how a job ended that cannot be read", "What is stored of the job is damaged.", backup},
 	{"Events and servers", Warn, "a cluster cannot be asked how its jobs ended; it is asked again", "A further cluster of servers does not answer.", "See to that cluster and the way to it."},
 	{"Events and servers", Warn, "a cluster of servers cannot be asked; it is tried again", "It does not answer.", "See to that cluster and the way to it."},

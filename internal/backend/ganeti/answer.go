@@ -28,7 +28,19 @@ const (
 
 // tooLarge is the error of an answer over a limit. It is none about the request.
 func (c *Cluster) tooLarge(what string, limit int64) error {
-	return fault.New(fault.Unavailable, "cluster %s answers with %s of more than %d bytes", c.cfg.URL, what, limit)
+	return fault.New(fault.Unavailable, "%w", fault.New(fault.TooLarge, "cluster %s answers with %s of more than %d bytes", c.cfg.URL, what, limit))
+}
+
+// lasting is the error of an answer, or, of one that comes again however often it is asked for, one that says so: fault.TooLarge for what is over a
+// limit, fault.Invalid for JSON of another shape. What is no JSON may be a proxy's, for a time.
+func lasting(err error) error {
+	if _, odd := errors.AsType[*json.UnmarshalTypeError](err); odd {
+		return fault.New(fault.Invalid, "%w", err)
+	}
+	if fault.Is(errors.Unwrap(err), fault.TooLarge) {
+		return fault.New(fault.TooLarge, "%w", err)
+	}
+	return err
 }
 
 // read reads an answer of at most so many bytes; done gives back the memory that is counted for it.
@@ -37,9 +49,10 @@ func (c *Cluster) read(from io.Reader, limit int64) (text []byte, done func(), e
 	done = func() { c.reading.Give(taken) }
 	const first = 4 << 10
 	text = make([]byte, 0, first)
+	var beyond [1]byte
 	for {
-		if len(text) == cap(text) {
-			more := min(2*int64(cap(text)), limit+1)
+		if have := int64(cap(text)); int64(len(text)) == have && have < limit {
+			more := min(2*have, limit)
 			if err := c.reading.Take(more); err != nil {
 				return nil, done, fault.New(fault.Unavailable, "cluster %s has too many answers under way that are long", c.cfg.URL)
 			}
@@ -47,11 +60,16 @@ func (c *Cluster) read(from io.Reader, limit int64) (text []byte, done func(), e
 			taken = more
 			text = append(make([]byte, 0, more), text...)
 		}
-		n, err := from.Read(text[len(text):cap(text)])
+		into := text[len(text):cap(text)]
+		if len(into) == 0 {
+			into = beyond[:]
+		}
+		n, err := from.Read(into)
+		if int64(len(text)+n) > limit {
+			return nil, done, c.tooLarge("something", limit)
+		}
 		text = text[:len(text)+n]
 		switch {
-		case int64(len(text)) > limit:
-			return nil, done, c.tooLarge("something", limit)
 		case errors.Is(err, io.EOF):
 			return text, done, nil
 		case err != nil:

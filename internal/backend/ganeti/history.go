@@ -56,14 +56,14 @@ type wholeJob struct {
 }
 
 // Job asks for a job with its opcodes, of which it takes whatever the cluster
-// knows: it may know others than this program.
+// knows: it may know others than this program. The errors are those of events.Remote.
 func (c *Cluster) Job(ctx context.Context, id job.ID) (*job.Job, error) {
 	var told wholeJob
 	if err := c.do(ctx, request{method: http.MethodGet, path: "/2/jobs/" + id.String(), limit: maxJob}, &told); err != nil {
-		return nil, err
+		return nil, lasting(err)
 	}
 	if len(told.Statuses) != len(told.Ops) {
-		return nil, fault.New(fault.Unavailable, "cluster %s tells of job %d %d opcodes and %d statuses", c.cfg.URL, id, len(told.Ops), len(told.Statuses))
+		return nil, fault.New(fault.Invalid, "cluster %s tells of job %d %d opcodes and %d statuses", c.cfg.URL, id, len(told.Ops), len(told.Statuses))
 	}
 	j := &job.Job{ID: id, Ops: make([]job.Op, len(told.Ops))}
 	if told.Ended != nil {
@@ -108,7 +108,7 @@ func (c *Cluster) Machine(ctx context.Context, instance string) (*events.Machine
 		return nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, lasting(err)
 	}
 	m := &events.Machine{NICs: make([]events.NIC, len(told.MACs)), Disks: make([]events.Disk, len(told.Sizes)), HVParams: told.HVParams}
 	for i, mac := range told.MACs {

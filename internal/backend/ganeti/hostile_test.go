@@ -141,7 +141,7 @@ func TestSmallThingsAreFew(t *testing.T) {
 	text := `{"status":"success","opstatus":[],"ops":[` + strings.Repeat("{},", maxJob/4) + `{}]}`
 	c := stock(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) })
 	before := allocated()
-	if _, err := c.Job(t.Context(), 7); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "values") {
+	if _, err := c.Job(t.Context(), 7); !fault.Is(err, fault.TooLarge) || !strings.Contains(err.Error(), "values") {
 		t.Error(err)
 	}
 	if took := allocated() - before; took > 80<<20 {

@@ -3,6 +3,8 @@
 // Invariants:
 //   - A message counts as published when the broker has confirmed it, one by one
 //     (TestAMessageCountsWhenItIsConfirmed).
+//   - A message that the broker refuses for what it is, and would refuse however often it came, is passed over, with a line in
+//     the log: those behind it do not wait for ever.
 //   - A message is acknowledged after what it says is dealt with, durably; what
 //     cannot be read goes to the dead-letter exchange.
 //   - A connection that breaks is made anew, ever more rarely while that fails, for
@@ -53,6 +55,7 @@ type Broker struct {
 	mu         sync.Mutex // held while a message is published: their order is kept
 	connection *amqp.Connection
 	channel    *amqp.Channel
+	closed     <-chan *amqp.Error // has why the broker ended the channel
 
 	failing  sync.Mutex // held while troubles are looked at
 	troubles map[string]trouble
@@ -124,7 +127,7 @@ func (b *Broker) drop() {
 	if b.connection != nil {
 		hangUp(b.connection)
 	}
-	b.connection, b.channel = nil, nil
+	b.connection, b.channel, b.closed = nil, nil, nil
 }
 
 // hangUp ends a connection, which may be broken already, or whose broker may say
@@ -150,8 +153,8 @@ func (b *Broker) dial() (*amqp.Connection, *amqp.Channel, error) {
 	return connection, channel, nil
 }
 
-// Publish publishes a message and returns when the broker has confirmed it. While
-// that fails it is tried again, until ctx ends.
+// Publish publishes a message and returns when the broker has confirmed it, or was found to refuse that message for good. While
+// anything else keeps it from being published it is tried again, until ctx ends.
 func (b *Broker) Publish(ctx context.Context, m events.Message) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -160,17 +163,35 @@ func (b *Broker) Publish(ctx context.Context, m events.Message) error {
 		if err != nil {
 			b.drop()
 		}
+		if fault.Is(err, fault.Invalid) {
+			b.log.Error("an event is not published: the broker takes no such message", "id", fault.Clip(m.ID, events.MaxText), "bytes", len(m.Body), "error", err)
+			return nil
+		}
 		return err
 	})
 }
 
+// checkText refuses what AMQP has no room for.
+func checkText(m *events.Message) error {
+	for what, text := range map[string]string{"id": m.ID, "routing key": m.Key} {
+		if len(text) > events.MaxText {
+			return fault.New(fault.Invalid, "its %s has %d bytes, and %d are allowed", what, len(text), events.MaxText)
+		}
+	}
+	return nil
+}
+
+// publish publishes a message once. fault.Invalid for one that no broker like this one takes.
 func (b *Broker) publish(ctx context.Context, m events.Message) error {
+	if err := checkText(&m); err != nil {
+		return err
+	}
 	if b.channel == nil {
 		connection, channel, err := b.dial()
 		if err != nil {
 			return err
 		}
-		b.connection, b.channel = connection, channel
+		b.connection, b.channel, b.closed = connection, channel, channel.NotifyClose(make(chan *amqp.Error, 1))
 		if err := channel.Confirm(false); err != nil {
 			return err
 		}
@@ -184,9 +205,25 @@ func (b *Broker) publish(ctx context.Context, m events.Message) error {
 	}
 	taken, err := confirmation.WaitContext(limited)
 	if err == nil && !taken {
-		err = fault.New(fault.Unavailable, "the broker did not take the message")
+		err = b.refusal()
 	}
 	return err
+}
+
+// refusal is why a message was not taken. One that is larger than the broker allows ends the channel with what it calls a failed precondition, which a
+// message of this program can meet in no other way.
+func (b *Broker) refusal() error {
+	select {
+	case why := <-b.closed:
+		if why != nil && why.Code == amqp.PreconditionFailed {
+			return fault.New(fault.Invalid, "%s", why.Reason)
+		}
+		if why != nil {
+			return why
+		}
+	default:
+	}
+	return fault.New(fault.Unavailable, "the broker did not take the message")
 }
 
 // persist tries something until it goes well or ctx ends.

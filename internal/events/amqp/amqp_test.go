@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -54,10 +55,11 @@ func receive(t *testing.T, came <-chan string, want ...string) {
 }
 
 // TestEventsSurviveTheBroker: what was published is delivered, also after the
-// broker was killed and came back; what is not acknowledged comes again, and
-// what cannot be read becomes a dead letter.
+// broker was killed and came back; what is not acknowledged comes again, what
+// cannot be read becomes a dead letter, and what it takes from nobody is passed over.
 func TestEventsSurviveTheBroker(t *testing.T) {
-	server := rabbit.Start(t)
+	const most = 1 << 20
+	server := rabbit.Start(t, "-rabbit", "max_message_size", strconv.Itoa(most))
 	ctx, stop := context.WithTimeout(t.Context(), 2*patience)
 	defer stop()
 	b := open(t, server.URL())
@@ -91,6 +93,10 @@ func TestEventsSurviveTheBroker(t *testing.T) {
 	<-refused
 	receive(t, came, `{"jobId":1}`)
 	if err := b.Publish(ctx, events.Message{ID: "x", Key: "ganeti.snf.event.op", Body: []byte("nonsense")}); err != nil {
+		t.Fatal(err)
+	}
+	// It refuses what is too large for it, however often it comes.
+	if err := b.Publish(ctx, events.Message{ID: "y", Key: "ganeti.snf.event.op", Body: make([]byte, most+1)}); err != nil {
 		t.Fatal(err)
 	}
 	if got := deadLetter(t, server.URL(), queue); got != "nonsense" {

@@ -5,9 +5,14 @@ import (
 	"context"
 	"encoding/binary"
 	"io"
+	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"testing"
+
+	"github.com/drover-project/drover/internal/events"
+	"github.com/drover-project/drover/internal/events/amqp"
 )
 
 // method is what a side of AMQP asks of the other: its class and its number there (AMQP 0-9-1, chapter 1).
@@ -158,4 +163,86 @@ func TestAMessageCountsWhenItIsConfirmed(t *testing.T) {
 	case m := <-came:
 		t.Errorf("it is confirmed, and published again: %q", m.body)
 	}
+}
+
+// refuse ends the channel, as a broker does that is told what it cannot take.
+func (m *taken) refuse(code uint16, why string) {
+	text := append([]byte{byte(code >> 8), byte(code), byte(len(why))}, why...)
+	_ = send(m.conn, m.channel, payload(method{20, 40}, append(text, 0, 60, 0, 40)...)) // the other side notices
+}
+
+// TestAMessageThatNoBrokerTakesHoldsNothingUp: AMQP itself, or the broker for what the message is, refuses it however often it comes. It is passed over,
+// and said so; what a broker refuses for what it allows at the moment comes again.
+func TestAMessageThatNoBrokerTakesHoldsNothingUp(t *testing.T) {
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	url, came := slowBroker(t)
+	var said logLines
+	b, err := amqp.Open(url, slog.New(slog.NewTextHandler(&said, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	longKey, longID := message(1), message(2)
+	longKey.Key = "ganeti." + strings.Repeat("a", events.MaxText) + ".event.op"
+	longID.ID = strings.Repeat("a", events.MaxText+1)
+	published := make(chan error, 1)
+	go func() {
+		for _, m := range []events.Message{longKey, longID, message(3), message(4)} {
+			if err := b.Publish(ctx, m); err != nil {
+				published <- err
+				return
+			}
+		}
+		published <- nil
+	}()
+	for _, step := range []struct {
+		body string
+		then func(*taken)
+	}{
+		{`{"jobId":3}`, func(m *taken) { m.refuse(403, "ACCESS_REFUSED - write access refused") }},
+		{`{"jobId":3}`, func(m *taken) {
+			m.refuse(406, "PRECONDITION_FAILED - message size 11 is larger than configured max size 10")
+		}},
+		{`{"jobId":4}`, func(m *taken) { m.say(ack) }},
+	} {
+		select {
+		case m := <-came:
+			if m.body != step.body {
+				t.Fatalf("the broker is told %q, not %q: %s", m.body, step.body, said.String())
+			}
+			step.then(m)
+		case err := <-published:
+			t.Fatalf("publishing ends with %v: %s", err, said.String())
+		}
+	}
+	if err := <-published; err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"id=c:1:0:success", "its routing key has", "its id has", "id=c:3:0:success", "message size 11", "write access refused"} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("the log does not tell of %q: %s", want, said.String())
+		}
+	}
+	if _, err := b.Trouble(); err != nil {
+		t.Errorf("a message that is passed over counts as trouble: %v", err)
+	}
+}
+
+// logLines is a log.
+type logLines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logLines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logLines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }

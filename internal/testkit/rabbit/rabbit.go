@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -40,8 +41,8 @@ type Broker struct {
 }
 
 // Start makes a broker and starts it; it is stopped and removed when the test
-// ends.
-func Start(tb testing.TB) *Broker {
+// ends. Settings are words of the command line of Erlang: "-rabbit", "heartbeat", "5".
+func Start(tb testing.TB, settings ...string) *Broker {
 	tb.Helper()
 	if _, err := os.Stat(program); err != nil {
 		testkit.Missingf(tb, "no RabbitMQ is installed (Debian's package rabbitmq-server)")
@@ -81,7 +82,7 @@ func Start(tb testing.TB) *Broker {
 		"RABBITMQ_ENABLED_PLUGINS_FILE=" + filepath.Join(dir, "plugins"), "RABBITMQ_CONF_ENV_FILE=" + filepath.Join(dir, "env"),
 		"RABBITMQ_CONFIG_FILE=" + filepath.Join(dir, "rabbitmq"), "RABBITMQ_PID_FILE=" + filepath.Join(dir, "pid"),
 		// Without it a shell stands between the test and the broker.
-		"RABBITMQ_ALLOW_INPUT=yes", "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-noinput -kernel inet_dist_use_interface {127,0,0,1}",
+		"RABBITMQ_ALLOW_INPUT=yes", "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-noinput -kernel inet_dist_use_interface {127,0,0,1} " + strings.Join(settings, " "),
 	}
 	b.mapper = b.command("/usr/bin/epmd", "-port", ports[2])
 	if err := b.mapper.Start(); err != nil {
