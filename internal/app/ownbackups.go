@@ -13,6 +13,8 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/health"
 	"github.com/drover-project/drover/internal/luxiwire"
+	"github.com/drover-project/drover/internal/store/image"
+	"github.com/drover-project/drover/internal/store/sqlite"
 )
 
 // What commands about backups know of the controller of their machine, which is the one that its configuration is for.
@@ -91,6 +93,9 @@ func askHealth(ctx context.Context, socket string) (r health.Report, err error) 
 
 // tryRestore restores a backup below a directory, and leaves nothing behind; count is how many objects it has.
 func tryRestore(ctx context.Context, file, dir string) (count int, err error) {
+	if err := roomToTry(file, dir); err != nil {
+		return 0, err
+	}
 	place, err := os.MkdirTemp(dir, ".restored-*")
 	if err != nil {
 		return 0, fault.New(fault.Environment, "cannot make a place to restore into: %w", err)
@@ -104,4 +109,19 @@ func tryRestore(ctx context.Context, file, dir string) (count int, err error) {
 		err = fault.New(fault.WrongState, "the store that comes of the backup is not consistent: %s", found.Problems[0])
 	}
 	return count, err
+}
+
+// roomToTry refuses a trial that would leave a disk full, which may be that of the store: what is restored is written once to the log of its database and
+// once to its place, and has a copy when it is looked at.
+func roomToTry(file, dir string) error {
+	f, err := image.Open(file)
+	if err != nil {
+		return err
+	}
+	const times = 3
+	err = sqlite.HaveRoom(times*uint64(f.Content), dir)
+	if full, ok := errors.AsType[*fault.Error](err); ok {
+		return full.WithHint("make room, or name another directory")
+	}
+	return err
 }

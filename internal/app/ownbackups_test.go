@@ -8,11 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/luxiwire"
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/image"
 	"github.com/drover-project/drover/internal/testkit"
 )
 
@@ -164,5 +167,25 @@ func TestUnitsSayWhatThereIs(t *testing.T) {
 	}
 	if out, err := exec.CommandContext(t.Context(), analyze, append([]string{"verify", "--man=no"}, names...)...).CombinedOutput(); err != nil || strings.Contains(string(out), dir) {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestATrialDoesNotFillItsDisk, which may be that of the store: without room for all that it takes it is not begun.
+func TestATrialDoesNotFillItsDisk(t *testing.T) {
+	small, file := testkit.SmallDisk(t, "4m"), filepath.Join(t.TempDir(), "backup")
+	img := &image.Image{Revision: 7, Objects: func(yield func(store.Object, error) bool) {
+		yield(store.Object{Key: store.Key{Kind: "job", ID: "1"}, Revision: 7, Value: []byte(`"x"`)}, nil)
+	}}
+	if _, err := image.Create(file, img, time.Now(), false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tryRestore(t.Context(), file, small); !fault.Is(err, fault.Exhausted) {
+		t.Errorf("without room: %v", err)
+	}
+	if left, err := os.ReadDir(small); err != nil || len(left) > 0 {
+		t.Errorf("left behind is %v, %v", left, err)
+	}
+	if count, err := tryRestore(t.Context(), file, t.TempDir()); err != nil || count == 0 {
+		t.Errorf("with room: %d objects, %v", count, err)
 	}
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,8 +57,12 @@ func imageOf(ctx context.Context, place string, use func(*image.Image) error) er
 		return postgres.Image(ctx, place, use)
 	}
 	dir := filepath.Join(place, storeDir)
-	return sqlite.Image(ctx, dir, dir, use)
+	return sqlite.Image(ctx, dir, scratch(dir), use)
 }
+
+// scratch are the places for a copy of an embedded store that is read: beside it, or where that has no room in $TMPDIR. Without that it is a directory that
+// is no memory.
+func scratch(dir string) []string { return []string{dir, cmp.Or(os.Getenv("TMPDIR"), "/var/tmp")} }
 
 func loadInto(ctx context.Context, place string, img *image.Image) error {
 	if err := checkPlace(place); err != nil {
@@ -77,7 +82,7 @@ func checkStore(ctx context.Context, place string) (*image.Findings, error) {
 		return postgres.Check(ctx, place)
 	}
 	dir := filepath.Join(place, storeDir)
-	return sqlite.Check(ctx, dir, dir)
+	return sqlite.Check(ctx, dir, scratch(dir))
 }
 
 // placeFor is the place that is named or, where none is, that of this machine's controller, which

@@ -62,7 +62,7 @@ func Create(path string, img *Image, now time.Time, replace bool) (count int, er
 	if err != nil {
 		return 0, fault.New(fault.Environment, "cannot make the backup: %w", err)
 	}
-	count, err = writeAs(path, f, img, now)
+	count, err = writeAs(path, &sparing{f}, img, now)
 	if err == nil {
 		err = giveAway(f)
 	}
@@ -80,6 +80,26 @@ func Create(path string, img *Image, now time.Time, replace bool) (count int, er
 		return 0, fault.New(fault.Environment, "cannot write the backup: %w", errors.Join(err, gone))
 	}
 	return count, syncDir(filepath.Dir(path))
+}
+
+// spare is what a backup leaves free on its disk, which may be that of the store.
+const spare = 8 << 20
+
+// sparing is a file that does not fill its disk.
+type sparing struct{ file *os.File }
+
+// Write implements io.Writer. fault.Exhausted where there is no room.
+func (s *sparing) Write(p []byte) (int, error) {
+	var disk syscall.Statfs_t
+	dir := filepath.Dir(s.file.Name())
+	if err := syscall.Statfs(dir, &disk); err != nil {
+		return 0, err
+	}
+	if free := disk.Bavail * uint64(disk.Bsize); disk.Blocks > 0 && free < uint64(len(p))+spare {
+		return 0, fault.New(fault.Exhausted, "there is no room for the backup in %s: %d MiB stay free there, for the store may be on the same disk", dir, spare>>20).
+			WithHint("make room, or name another directory")
+	}
+	return s.file.Write(p)
 }
 
 func taken(path string) error {
@@ -162,20 +182,21 @@ func write(to io.Writer, img *Image, now time.Time) (count int, err error) {
 type File struct {
 	Header
 
-	// Objects is how many there are, and Size how many bytes the file has.
-	Objects int
-	Size    int64
-	path    string
+	// Objects is how many there are, Size how many bytes the file has, and Content how many they have.
+	Objects       int
+	Size, Content int64
+	path          string
 }
 
 // Open reads all of a file and checks it. Errors: fault.WrongState for one that is
 // not whole, or was changed since it was made.
 func Open(path string) (*File, error) {
 	f := &File{path: path}
-	for _, err := range f.read(&f.Header, &f.Objects) {
+	for o, err := range f.read(&f.Header, &f.Objects) {
 		if err != nil {
 			return nil, err
 		}
+		f.Content += int64(len(o.ID) + len(o.Value))
 	}
 	info, err := os.Stat(path)
 	if err != nil {

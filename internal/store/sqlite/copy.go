@@ -55,6 +55,11 @@ func haveRoom(database, dir string) error {
 			needed += uint64(info.Size())
 		}
 	}
+	return HaveRoom(needed, dir)
+}
+
+// HaveRoom refuses, with fault.Exhausted, what would leave a disk full on which a store may be: so many bytes in a directory.
+func HaveRoom(needed uint64, dir string) error {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(dir, &disk); err != nil {
 		return err

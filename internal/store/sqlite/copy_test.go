@@ -68,7 +68,7 @@ func wantJobs(t *testing.T, dir string) {
 		}
 	}
 	mustClose(t, s)
-	if found, err := Check(t.Context(), dir, dir); err != nil || len(found.Problems) > 0 {
+	if found, err := Check(t.Context(), dir, []string{dir}); err != nil || len(found.Problems) > 0 {
 		t.Errorf("%+v, %v", found, err)
 	}
 }

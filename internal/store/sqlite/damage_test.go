@@ -163,7 +163,7 @@ func (w *wreck) outcome(ctx context.Context, dir string) (string, error) {
 	if maps.Equal(content, w.content) && lease.Epoch > w.epoch {
 		return "unharmed", nil
 	}
-	found, err := Check(ctx, dir, dir)
+	found, err := Check(ctx, dir, []string{dir})
 	if err != nil || len(found.Problems) > 0 {
 		return "told by the check", nil //nolint:nilerr // as above
 	}

@@ -76,7 +76,7 @@ func TestARaiseMovesTheSchema(t *testing.T) {
 	commitJobs(t, s, 3) // the writer goes on
 	mustClose(t, s)
 	elsewhere := filepath.Join(t.TempDir(), "store")
-	err := Image(t.Context(), dir, dir, func(img *image.Image) error {
+	err := Image(t.Context(), dir, []string{dir}, func(img *image.Image) error {
 		if img.Format != format.Newest || img.Unfit != nil {
 			t.Errorf("the image is of format %d: %v", img.Format, img.Unfit)
 		}
@@ -94,7 +94,7 @@ func TestARaiseMovesTheSchema(t *testing.T) {
 			t.Errorf("%s has %s, %v", place, o.Value, err)
 		}
 		mustClose(t, s)
-		if found, err := Check(t.Context(), place, place); err != nil || len(found.Problems) > 0 {
+		if found, err := Check(t.Context(), place, []string{place}); err != nil || len(found.Problems) > 0 {
 			t.Errorf("%s: %+v, %v", place, found, err)
 		}
 	}
@@ -123,7 +123,7 @@ func TestCheckComparesFormatAndSchema(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustClose(t, s)
-		if found, err := Check(t.Context(), dir, dir); err != nil || !strings.Contains(strings.Join(found.Problems, "\n"), spoil.want) {
+		if found, err := Check(t.Context(), dir, []string{dir}); err != nil || !strings.Contains(strings.Join(found.Problems, "\n"), spoil.want) {
 			t.Errorf("%s: %+v, %v", what, found, err)
 		}
 	}

@@ -8,9 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/store"
@@ -22,9 +26,9 @@ import (
 
 // Image hands out what the store in a directory holds at one moment, also while
 // a controller uses it. SQLite makes a copy first (VACUUM INTO), in the
-// directory scratch: that takes the writer no time, where a long reading would keep
-// its log from being emptied. Errors: fault.WrongState for a store that is damaged.
-func Image(ctx context.Context, dir, scratch string, use func(*image.Image) error) (err error) {
+// first of the directories scratch that has room for it and for the store to grow meanwhile: that takes the writer no time, where a long
+// reading would keep its log from being emptied. Errors: fault.WrongState for a store that is damaged, fault.Exhausted where there is no room.
+func Image(ctx context.Context, dir string, scratch []string, use func(*image.Image) error) (err error) {
 	file := filepath.Join(dir, FileName)
 	if _, err := os.Stat(file); err != nil {
 		return fault.New(fault.NotFound, "there is no store in %s: %w", dir, err)
@@ -33,9 +37,9 @@ func Image(ctx context.Context, dir, scratch string, use func(*image.Image) erro
 	if err != nil {
 		return err
 	}
-	place, err := os.MkdirTemp(scratch, ".image-*")
+	place, err := roomIn(file, scratch)
 	if err != nil {
-		return fault.New(fault.Environment, "cannot make room for a copy of the store: %w", err)
+		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(place)) }()
 	copied := filepath.Join(place, FileName)
@@ -62,6 +66,25 @@ func Image(ctx context.Context, dir, scratch string, use func(*image.Image) erro
 		return fault.New(fault.WrongState, "the store ends with revision %d, and revision %d was committed; its log %s-wal is damaged or missing", img.Revision, committed, FileName)
 	}
 	return use(img)
+}
+
+// roomIn makes a directory for a copy of a database in the first place that has room for it. The error is that of the first one.
+func roomIn(database string, places []string) (dir string, err error) {
+	for _, place := range places {
+		why := haveRoom(database, place)
+		if why == nil {
+			if dir, why = os.MkdirTemp(place, ".image-*"); why == nil {
+				return dir, nil
+			}
+		}
+		if err == nil {
+			err = copyError(why)
+		}
+	}
+	if full, ok := errors.AsType[*fault.Error](err); ok && full.Code == fault.Exhausted {
+		err = full.WithHint("make room, or name a directory that has it: TMPDIR")
+	}
+	return "", err
 }
 
 // lookFit reads the format, and compares it with the schema.
@@ -116,13 +139,30 @@ func foldCopy(file string) error {
 	return errors.Join(err, w.sql.close(), c.raw.Close())
 }
 
-// unreadable is the error of a database that SQLite cannot read.
+// unreadable is the error of a copy that could not be made or read: fault.WrongState, if that is because of what the store holds, and what it is otherwise.
 func unreadable(err error) error {
-	if _, ok := errors.AsType[*fault.Error](err); ok {
+	if _, ok := errors.AsType[*fault.Error](err); ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
+	}
+	code := 0
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		code = e.Code()
+	}
+	switch {
+	case noRoom(err):
+		return fault.New(fault.Exhausted, "there was no room for a copy of the store: %w", err).WithHint("make room, or name a directory that has it: TMPDIR")
+	case locked(err):
+		return fault.New(fault.Unavailable, "another program keeps the store's database locked: %w", err).WithHint("end what has %s open", FileName)
+	case code&0xff == sqlite3.SQLITE_INTERRUPT:
+		return fault.New(fault.Canceled, "the store was not read to its end: %w", err)
+	case slices.Contains(passing, code&0xff) && code != sqlite3.SQLITE_IOERR_SHORT_READ:
+		return fault.New(fault.Environment, "the store cannot be read: %w", err).WithHint("see to the disk, and to who may read and write there")
 	}
 	return fault.New(fault.WrongState, "the store cannot be read: %w", err).WithHint("restore a backup")
 }
+
+// passing are the errors of SQLite that are about the machine, and not about what a database holds.
+var passing = []int{sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_AUTH}
 
 func allObjects(ctx context.Context, db *sql.DB) func(func(store.Object, error) bool) {
 	return func(yield func(store.Object, error) bool) {
@@ -188,7 +228,7 @@ func allRows(ctx context.Context, db *sql.DB) func(func(image.Row, error) bool) 
 
 // Check proves a store consistent, also while a controller uses it: SQLite's own
 // structure, the sums of all rows, and that feed and objects tell one story.
-func Check(ctx context.Context, dir, scratch string) (findings *image.Findings, err error) {
+func Check(ctx context.Context, dir string, scratch []string) (findings *image.Findings, err error) {
 	own, err := integrity(ctx, filepath.Join(dir, FileName))
 	if err != nil {
 		return nil, err
@@ -220,7 +260,7 @@ func integrity(ctx context.Context, file string) (problems []string, err error) 
 	defer func() { err = errors.Join(err, db.Close()) }()
 	rows, err := db.QueryContext(ctx, "PRAGMA integrity_check")
 	if err != nil {
-		return []string{fmt.Sprintf("SQLite cannot read it: %v", err)}, nil
+		return notRead(nil, err)
 	}
 	defer func() { _ = rows.Close() }() // what it has to say is asked of Err
 	for rows.Next() {
@@ -233,9 +273,17 @@ func integrity(ctx context.Context, file string) (problems []string, err error) 
 		}
 	}
 	if err := rows.Err(); err != nil {
-		problems = append(problems, fmt.Sprintf("SQLite cannot read it: %v", err))
+		return notRead(problems, err)
 	}
 	return problems, nil
+}
+
+// notRead adds that a database cannot be read to what is wrong with it, if that is because of what it holds.
+func notRead(problems []string, err error) ([]string, error) {
+	if why := unreadable(err); !fault.Is(why, fault.WrongState) {
+		return nil, why
+	}
+	return append(problems, fmt.Sprintf("SQLite cannot read it: %v", err)), nil
 }
 
 // Load makes a store in a directory that has none, with the content of an image.

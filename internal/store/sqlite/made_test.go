@@ -63,7 +63,7 @@ func TestWhatRootMakesBelongsToItsPlace(t *testing.T) {
 	if err := Load(dir, picture()); err != nil {
 		t.Fatal(err)
 	}
-	if err := Image(t.Context(), dir, dir, func(*image.Image) error { return nil }); err != nil { // as `store check` by root
+	if err := Image(t.Context(), dir, []string{dir}, func(*image.Image) error { return nil }); err != nil { // as `store check` by root
 		t.Fatal(err)
 	}
 	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
@@ -92,7 +92,7 @@ func TestAStoreOfTheFutureIsNoDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustClose(t, s)
-	if found, err := Check(t.Context(), dir, dir); !fault.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "program version") {
+	if found, err := Check(t.Context(), dir, []string{dir}); !fault.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "program version") {
 		t.Errorf("%+v, %v", found, err)
 	}
 }

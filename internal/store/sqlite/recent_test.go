@@ -186,7 +186,7 @@ func TestRecentChangesOutliveTheProcess(t *testing.T) {
 			t.Fatalf("the last note is %s of %d, %v", o.Value, o.At, err)
 		}
 		mustClose(t, s)
-		if found, err := Check(t.Context(), dir, dir); err != nil || len(found.Problems) != 0 {
+		if found, err := Check(t.Context(), dir, []string{dir}); err != nil || len(found.Problems) != 0 {
 			t.Fatalf("after %d commits the check finds %v, %v", total, found, err)
 		}
 	}

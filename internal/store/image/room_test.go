@@ -1,0 +1,43 @@
+package image_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/image"
+	"github.com/drover-project/drover/internal/testkit"
+)
+
+// TestABackupDoesNotFillItsDisk, which may be that of the store: it is given up before, and leaves nothing.
+func TestABackupDoesNotFillItsDisk(t *testing.T) {
+	dir := testkit.SmallDisk(t, "16m")
+	all := &image.Image{Revision: 7, Objects: func(yield func(store.Object, error) bool) {
+		for i := range 12 {
+			var value bytes.Buffer
+			for value.Len() < 1<<20 {
+				value.WriteString(rand.Text())
+			}
+			if !yield(store.Object{Key: store.Key{Kind: "job", ID: strconv.Itoa(i + 1)}, Revision: 7, Value: value.Bytes()}, nil) {
+				return
+			}
+		}
+	}}
+	for _, name := range []string{"plain", "small" + image.Compressed} {
+		if _, err := image.Create(filepath.Join(dir, name), all, time.Now(), false); !fault.Is(err, fault.Exhausted) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind is %v, %v", left, err)
+	}
+	if _, err := image.Create(filepath.Join(t.TempDir(), "roomy"), all, time.Now(), false); err != nil {
+		t.Errorf("with room: %v", err)
+	}
+}
