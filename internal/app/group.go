@@ -382,26 +382,46 @@ func (g *group) keepWatchdog(ctx context.Context) {
 	}
 }
 
-// proclaim tells the others who leads, and ends the term when it is asked to.
+// proclaim tells the others who leads, and ends the term when it is asked to. A store that fails for a time is waited for.
 func (g *group) proclaim(ctx context.Context, c *controller) error {
 	me := g.self
 	me.Epoch, me.Key, me.Functions = c.lease.Epoch, c.sealed.Ring().ID(), c.rollout.Functions()
 	text, err := json.Marshal(me)
-	if err == nil {
-		_, err = store.Commit(ctx, g.m.store, store.Tx{Epoch: c.lease.Epoch, Put: []store.Put{{Key: leaderKey, Value: text}}})
-	}
-	if ctx.Err() != nil {
-		return nil //nolint:nilerr // the term is over, and with it what was to be told
-	}
 	if err != nil {
 		return err
 	}
-	select {
-	case <-ctx.Done():
-		return nil
-	case asked := <-g.resigning:
-		c.successor, c.over = asked.successor, asked.over
-		return errResigned
+	asked, err := g.keepTelling(ctx, store.Tx{Epoch: c.lease.Epoch, Put: []store.Put{{Key: leaderKey, Value: text}}})
+	if err != nil || asked == nil {
+		return err
+	}
+	c.successor, c.over = asked.successor, asked.over
+	return errResigned
+}
+
+// keepTelling stores who leads, and returns why that one is asked to give the lead up; nil when ctx ends.
+func (g *group) keepTelling(ctx context.Context, who store.Tx) (*resignation, error) {
+	for failures := 0; ; {
+		var again <-chan time.Time // nil when it is told
+		_, err := store.Commit(ctx, g.m.store, who)
+		if ctx.Err() != nil {
+			return nil, nil //nolint:nilerr,nilnil // the term is over, and with it what was to be told
+		}
+		if err != nil {
+			if !passes(err) {
+				return nil, err
+			}
+			if failures++; failures == 1 {
+				g.m.log.Warn("who leads cannot be stored; it is tried again", "error", err)
+			}
+			again = time.After(storeTry)
+		}
+		select {
+		case <-again:
+		case <-ctx.Done():
+			return nil, nil //nolint:nilnil // nobody asked
+		case asked := <-g.resigning:
+			return &asked, nil
+		}
 	}
 }
 

@@ -58,36 +58,64 @@ func (f *Follower) Key() store.Key { return store.Key{Kind: KindCursor, ID: "clu
 
 // Run publishes until ctx ends, which is no error. It begins where the last run
 // ended, the very first one at the present. A cluster that does not answer is
-// asked again.
+// asked again, and a store that fails for a time, or has no room, is waited for.
 func (f *Follower) Run(ctx context.Context) error {
-	f.at = remoteCursor{Open: map[job.ID]int{}}
-	stored, err := f.Store.Get(ctx, f.Key())
-	if err == nil {
-		err = json.Unmarshal(stored.Value, &f.at)
-	}
-	if err != nil && !fault.Is(err, fault.NotFound) {
-		return fault.New(fault.Internal, "it is not known how far the events of cluster %s are published: %w", f.Cluster, err)
-	}
 	tick := time.NewTicker(f.Every)
 	defer tick.Stop()
-	for away := false; ; {
-		before := f.at.clone()
-		err := f.step(ctx)
-		if err != nil && !away && ctx.Err() == nil {
-			f.Log.Warn("a cluster cannot be asked how its jobs ended; it is asked again", "cluster", f.Cluster, "error", err)
-		}
-		away = err != nil
-		if !f.at.same(before) {
-			if err := f.save(ctx); err != nil && ctx.Err() == nil {
-				return err
+	var kept remoteCursor // as the store has it
+	for begun, away, failing := false, false, false; ; {
+		err := error(nil)
+		if !begun {
+			if err = f.resume(ctx); err == nil {
+				begun, kept = true, f.at.clone()
 			}
 		}
+		if begun {
+			asked := f.step(ctx)
+			if asked != nil && !away && ctx.Err() == nil {
+				f.Log.Warn("a cluster cannot be asked how its jobs ended; it is asked again", "cluster", f.Cluster, "error", asked)
+			}
+			away = asked != nil
+			if !f.at.same(kept) {
+				if err = f.save(ctx); err == nil {
+					kept = f.at.clone()
+				}
+			}
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil && !passes(err) {
+			return err
+		}
+		if err != nil && !failing {
+			f.Log.Warn("the store keeps events from being published; it is tried again", "cluster", f.Cluster, "error", err)
+		}
+		failing = err != nil
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
 	}
+}
+
+// resume finds out where to go on.
+func (f *Follower) resume(ctx context.Context) error {
+	f.at = remoteCursor{Open: map[job.ID]int{}}
+	stored, err := f.Store.Get(ctx, f.Key())
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err = json.Unmarshal(stored.Value, &f.at); err != nil || f.at.Open == nil {
+		f.Log.Error("the stored place up to which events are published cannot be read: what ended since is not published, it goes on with the present",
+			"kind", KindCursor, "id", f.Key().ID, "error", err)
+		f.at = remoteCursor{Open: map[job.ID]int{}}
+	}
+	return nil
 }
 
 func (c remoteCursor) clone() remoteCursor {

@@ -13,6 +13,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/sqlite"
 )
 
@@ -270,4 +271,63 @@ func TestAnOpcodeOfARemoteJobIsToldOnce(t *testing.T) {
 	r.set(1, job.Success, job.Success)
 	b.await(t, "far.example:1:1:success")
 	b.toldOnce(t)
+}
+
+// TestAStoreThatFailsIsWaitedForByWhoFollows a cluster, too.
+func TestAStoreThatFailsIsWaitedForByWhoFollows(t *testing.T) {
+	for _, why := range passing {
+		kept, r, b := keep(t), &remote{jobs: map[job.ID]*job.Job{}}, newBroker()
+		s, asked := &refusing{Store: kept}, make(chan struct{}, 1)
+		fails := func() {
+			s.refuse(why, func() {
+				select {
+				case asked <- struct{}{}:
+				default:
+				}
+			})
+		}
+		fails()
+		f := &events.Follower{Remote: r, Cluster: "far", Store: s, Every: time.Millisecond, Publish: b.publish, Log: slog.New(slog.DiscardHandler)}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- f.Run(ctx) }()
+		await := func() {
+			t.Helper()
+			select {
+			case <-asked:
+			case err := <-done:
+				t.Fatalf("%v: it ended: %v", why, err)
+			}
+		}
+		await()
+		s.refuse(nil, nil)
+		begins(t, kept)
+		fails()
+		r.set(1, job.Success)
+		b.await(t, "far.example:1:0:success")
+		await()
+		s.refuse(nil, nil)
+		stores(t, kept, `"newest":1,"open":{}`)
+		b.toldOnce(t)
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("%v: it ended with %v", why, err)
+		}
+	}
+}
+
+// A place in the events of a cluster that cannot be read keeps nobody from going on with the present.
+func TestADamagedPlaceOfAClusterCostsItselfOnly(t *testing.T) {
+	for _, damage := range []string{"{", `{"begun":true,"newest":7,"open":null}`, `{"begun":true,"newest":7,"open":{"7":"x"}}`} {
+		kept, r, b := keep(t), &remote{jobs: map[job.ID]*job.Job{}}, newBroker()
+		if _, err := store.Commit(t.Context(), kept, store.Tx{Put: []store.Put{{Key: (&events.Follower{Cluster: "far"}).Key(), Value: []byte(damage)}}}); err != nil {
+			t.Fatal(err)
+		}
+		r.set(1, job.Success)
+		stop := follow(t, kept, r, b)
+		stores(t, kept, `"newest":1,"open":{}`)
+		r.set(2, job.Success)
+		b.await(t, "far.example:2:0:success")
+		stop()
+	}
 }

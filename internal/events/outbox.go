@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/drover-project/drover/internal/backoff"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/picture"
@@ -44,6 +45,8 @@ type Outbox struct {
 	Log     *slog.Logger
 
 	at cursor
+	// unsaved: at is further than the store has it.
+	unsaved bool
 	// looked is the revision of at, for who asks.
 	looked atomic.Int64
 	// told counts the opcodes that are published of each job that the feed may still tell of.
@@ -62,16 +65,12 @@ type ending struct {
 func (o *Outbox) Looked() int64 { return o.looked.Load() }
 
 // Run publishes until ctx ends, which is no error. It begins where the last run
-// ended, the very first one at the present.
+// ended, the very first one at the present. A store that fails for a time, or has no room, is waited for.
 func (o *Outbox) Run(ctx context.Context) error {
 	o.told, o.ended = map[job.ID]int{}, nil
-	err := o.resume(ctx)
-	o.looked.Store(int64(o.at.Revision))
+	err := o.patiently(ctx, o.resume)
 	for err == nil {
-		err = o.follow(ctx)
-		if fault.Is(err, fault.Compacted) { // it was away for longer than the feed reaches back
-			err = o.catchUp(ctx)
-		}
+		err = o.patiently(ctx, o.goOn)
 	}
 	if ctx.Err() != nil {
 		err = nil
@@ -79,24 +78,72 @@ func (o *Outbox) Run(ctx context.Context) error {
 	return err
 }
 
+// passes tells whether what keeps events from being published may be over some time, with nothing to be done to the controller.
+func passes(err error) bool {
+	return fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Exhausted)
+}
+
+// pauses are how long a store is left alone that failed.
+var pauses = backoff.Pauses{First: 100 * time.Millisecond, Longest: 10 * time.Second}
+
+// patiently does something until it ends well, ctx ends, or it fails for good.
+func (o *Outbox) patiently(ctx context.Context, step func(context.Context) error) error {
+	for failures := 1; ; failures++ {
+		began := o.at
+		err := step(ctx)
+		if ctx.Err() != nil || !passes(err) {
+			return err
+		}
+		if o.at != began { // it had come on
+			failures = 1
+		}
+		if failures == 1 {
+			o.Log.Warn("the store keeps events from being published; it is tried again", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pauses.After(failures)):
+		}
+	}
+}
+
+// goOn publishes what comes, until something fails.
+func (o *Outbox) goOn(ctx context.Context) error {
+	if o.unsaved {
+		if err := o.save(ctx); err != nil {
+			return err
+		}
+	}
+	err := o.follow(ctx)
+	if fault.Is(err, fault.Compacted) { // it was away for longer than the feed reaches back
+		err = o.catchUp(ctx)
+	}
+	return err
+}
+
 // resume finds out where to go on.
 func (o *Outbox) resume(ctx context.Context) error {
+	o.at = cursor{}
 	stored, err := o.Store.Get(ctx, cursorKey)
-	if err == nil {
-		damage := json.Unmarshal(stored.Value, &o.at)
-		if damage == nil {
-			return nil
+	switch {
+	case err == nil:
+		err = json.Unmarshal(stored.Value, &o.at)
+		if err == nil {
+			break
 		}
-		o.at = cursor{}
 		o.Log.Error("the stored place up to which events are published cannot be read: what ended since is not published, it goes on with the present",
-			"kind", KindCursor, "id", cursorKey.ID, "error", damage)
-	} else if !fault.Is(err, fault.NotFound) {
+			"kind", KindCursor, "id", cursorKey.ID, "error", err)
+		fallthrough
+	case fault.Is(err, fault.NotFound):
+		o.at, o.unsaved = cursor{}, true
+		if o.at.Revision, err = o.Store.Revision(ctx); err != nil {
+			return err
+		}
+	default:
 		return err
 	}
-	if o.at.Revision, err = o.Store.Revision(ctx); err != nil {
-		return err
-	}
-	return o.save(ctx)
+	o.looked.Store(int64(o.at.Revision))
+	return nil
 }
 
 func (o *Outbox) save(ctx context.Context) error {
@@ -104,7 +151,9 @@ func (o *Outbox) save(ctx context.Context) error {
 	if err != nil {
 		return fault.New(fault.Internal, "writing down how far events are published: %w", err)
 	}
+	o.unsaved = true
 	_, err = store.Commit(ctx, o.Store, store.Tx{Epoch: o.Epoch, Put: []store.Put{{Key: cursorKey, Value: text}}})
+	o.unsaved = err != nil
 	return err
 }
 

@@ -570,3 +570,107 @@ func TestADamagedPlaceCostsItselfOnly(t *testing.T) {
 	}
 	t.Error("the outbox does not go on")
 }
+
+// refusing is a store that refuses to keep a place up to which events are published, for as long as it is told to.
+type refusing struct {
+	store.Store
+
+	mu  sync.Mutex
+	why error
+	// asked, if it is set, is called at each refusal.
+	asked func()
+}
+
+func (s *refusing) refuse(why error, asked func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.why, s.asked = why, asked
+}
+
+func (s *refusing) answer() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.why != nil && s.asked != nil {
+		s.asked()
+	}
+	return s.why
+}
+
+func (s *refusing) Get(ctx context.Context, k store.Key) (store.Object, error) {
+	if k.Kind == events.KindCursor {
+		if err := s.answer(); err != nil {
+			return store.Object{}, err
+		}
+	}
+	return s.Store.Get(ctx, k)
+}
+
+func (s *refusing) Enqueue(tx store.Tx, done func(store.Revision, error)) {
+	if slices.ContainsFunc(tx.Put, func(p store.Put) bool { return p.Kind == events.KindCursor }) {
+		if err := s.answer(); err != nil {
+			done(0, err)
+			return
+		}
+	}
+	s.Store.Enqueue(tx, done)
+}
+
+// passing are failures of a store that pass.
+var passing = []error{fault.New(fault.Exhausted, "the disk of the store is full"), fault.New(fault.Unavailable, "the database is away")}
+
+// TestAStoreThatFailsIsWaitedFor: when it is asked where to begin, and when it is to keep how far that came; nothing is lost, and the place is kept in the end.
+func TestAStoreThatFailsIsWaitedFor(t *testing.T) {
+	for _, why := range passing {
+		r, b := newRig(t), newBroker()
+		s, asked := &refusing{Store: r.store}, make(chan struct{}, 1)
+		fails := func() {
+			s.refuse(why, func() {
+				select {
+				case asked <- struct{}{}:
+				default:
+				}
+			})
+		}
+		fails()
+		o := &events.Outbox{Store: s, Queue: r.queue, Picture: r.shown, Publish: b.publish, Log: slog.New(slog.DiscardHandler)}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- o.Run(ctx) }()
+		await := func() {
+			t.Helper()
+			select {
+			case <-asked:
+			case err := <-done:
+				t.Fatalf("%v: it ended: %v", why, err)
+			}
+		}
+		await()
+		s.refuse(nil, nil)
+		r.begun()
+		before, err := r.store.Get(t.Context(), store.Key{Kind: events.KindCursor, ID: "published"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fails()
+		first, _ := r.end()
+		b.await(t, first)
+		await()
+		s.refuse(nil, nil)
+		for limit := time.Now().Add(patience); ; { // nothing else is published that would have it kept
+			now, err := r.store.Get(t.Context(), store.Key{Kind: events.KindCursor, ID: "published"})
+			if err == nil && now.Revision > before.Revision {
+				break
+			}
+			if time.Now().After(limit) {
+				t.Fatalf("%v: how far it came is never kept: %v", why, err)
+			}
+		}
+		second, _ := r.end()
+		b.await(t, second)
+		b.toldOnce(t)
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("%v: it ended with %v", why, err)
+		}
+	}
+}

@@ -13,6 +13,7 @@ const (
 var table = []Message{
 	{"Lead and members", Warn, "the cluster's address is not on this machine yet; it is tried again and again", "The program of the setting `master-ip-setup` failed: `error` says why. It may be that the controller that led before has the address still.", "See to the program, and that no other machine has the address."},
 	{"Lead and members", Warn, "the cluster's address may still be on this machine, which does not lead any more", "The program of the setting `master-ip-setup` failed to take it away.", "See whether the address is there (`ip address`), and take it away."},
+	{"Lead and members", Warn, "who leads cannot be stored; it is tried again", "The store does not answer, or its disk is full.", database},
 	{"Lead and members", Warn, "another controller leads; waiting for its lease to expire", "The embedded store was used on another machine a moment ago.", "If that controller is dead: wait for up to a minute. If it lives, stop one of the two."},
 	{"Lead and members", Warn, "the leader's lease could not be renewed", "The store did not answer in time.", database},
 	{"Lead and members", Warn, "this controller no longer leads, and stands by", "Another was asked to lead, or the lease was lost: `why` says it.", "If nobody arranged that: see to the database, and to whether this machine stood still."},
@@ -88,6 +89,7 @@ var table = []Message{
 	{"Accounts and clients", Warn, "the certificate of RAPI needs to be seen to", "It has ended, will soon, or has not begun: `why`.", "Put a new one into its file and reload."},
 	{"Events and servers", Warn, "… now; it is tried again", "The broker is away, refuses the password, or lacks room.", "See to the broker; what was not told is told later."},
 	{"Events and servers", Error, "the stored place up to which events are published cannot be read: what ended since is not published, it goes on with the present", "What is stored of it is damaged.", "Have readers of events look at all that they follow once."},
+	{"Events and servers", Warn, "the store keeps events from being published; it is tried again", "It does not answer, or its disk is full.", database},
 	{"Events and servers", Error, "an event is not published: the broker takes no such message", "It is larger than the broker allows (`max_message_size`): `error` says it.", "Raise that limit for those to come; how the job ended: `drover job info`."},
 	{"Events and servers", Error, "no event can tell how a job of a cluster ended: what that tells of it cannot be taken", "It is too large, or has another shape than jobs have: `error` says which.", "Look at the job on its cluster; those behind it are told of."},
 	{"Events and servers", Error, "no event can tell how a job ended that cannot be read", "What is stored of the job is damaged.", backup},
