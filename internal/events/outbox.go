@@ -31,6 +31,14 @@ type cursor struct {
 	// Ended is when the newest published opcode ended, to find those after it in the archive
 	// where the store's feed does not reach back.
 	Ended job.Time `json:"ended"`
+	// Since is when publishing began: what is in the archive and ended before is not published.
+	Since job.Time `json:"since,omitempty"`
+}
+
+// present is the place where publishing begins.
+func present(revision store.Revision) cursor {
+	now := job.Time(time.Now().UnixMicro())
+	return cursor{Revision: revision, Ended: now, Since: now}
 }
 
 // Outbox publishes how the opcodes of a cluster ended. The store is the outbox:
@@ -135,12 +143,16 @@ func (o *Outbox) resume(ctx context.Context) error {
 			"kind", KindCursor, "id", cursorKey.ID, "error", err)
 		fallthrough
 	case fault.Is(err, fault.NotFound):
-		o.at, o.unsaved = cursor{}, true
-		if o.at.Revision, err = o.Store.Revision(ctx); err != nil {
+		var revision store.Revision
+		if revision, err = o.Store.Revision(ctx); err != nil {
 			return err
 		}
+		o.at, o.unsaved = present(revision), true
 	default:
 		return err
+	}
+	if o.at.Ended == 0 { // nothing was published, and it is not known since when it was to be
+		o.at, o.unsaved = present(o.at.Revision), true
 	}
 	o.looked.Store(int64(o.at.Revision))
 	return nil
@@ -264,7 +276,7 @@ func (o *Outbox) catchUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for j, err := range o.Queue.Archived(ctx, o.at.Ended-lateness, job.Never) {
+	for j, err := range o.Queue.Archived(ctx, max(o.at.Ended-lateness, o.at.Since), job.Never) {
 		if err != nil {
 			if _, damaged := errors.AsType[*job.DamageError](err); damaged {
 				continue

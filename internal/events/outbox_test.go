@@ -1,11 +1,13 @@
 package events_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"iter"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -673,4 +675,62 @@ func TestAStoreThatFailsIsWaitedFor(t *testing.T) {
 			t.Errorf("%v: it ended with %v", why, err)
 		}
 	}
+}
+
+// TestTheArchiveOfBeforeIsNotPublished: publishing begins at the present also where the broker does not answer from the first, and the feed does not reach back
+// to that when it does; and where an earlier program has kept a place at which nothing was published.
+func TestTheArchiveOfBeforeIsNotPublished(t *testing.T) {
+	for _, kept := range []string{"", `{"revision": 1, "ended": 0}`} {
+		r, b := newRig(t), newBroker()
+		archive := func() (id string) {
+			id, j := r.end()
+			if done, err := r.queue.Archive(t.Context(), j.ID, queue.By{}); err != nil || !done {
+				t.Fatal(done, err)
+			}
+			return id
+		}
+		var before []string
+		for range 3 {
+			before = append(before, archive())
+		}
+		if kept != "" {
+			if _, err := store.Commit(t.Context(), r.store, store.Tx{Put: []store.Put{{Key: store.Key{Kind: events.KindCursor, ID: "published"}, Value: []byte(kept)}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.set(true)
+		stop := r.run(b)
+		r.began()
+		var behind []string
+		if kept == "" { // of what an earlier program has not told, what is not archived alone is found
+			behind = append(behind, archive())
+		}
+		id, _ := r.end()
+		behind = append(behind, id)
+		stop()
+		r.forget()
+		b.set(false)
+		stop = r.run(b)
+		told := b.await(t, behind...)
+		id, _ = r.end()
+		maps.Copy(told, b.await(t, id)) // all of the archive would have come before
+		stop()
+		for _, id := range before {
+			if told[id].ID != "" {
+				t.Errorf("with %q kept, it is told of %s, which ended before there were events", kept, id)
+			}
+		}
+	}
+}
+
+// began waits until it is kept since when an outbox publishes.
+func (r *rig) began() {
+	r.Helper()
+	for limit := time.Now().Add(patience); time.Now().Before(limit); {
+		o, err := r.store.Get(r.Context(), store.Key{Kind: events.KindCursor, ID: "published"})
+		if err == nil && bytes.Contains(o.Value, []byte(`"since"`)) {
+			return
+		}
+	}
+	r.Fatal("the outbox never begins")
 }
