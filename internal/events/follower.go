@@ -148,6 +148,11 @@ func (f *Follower) step(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if newest := slices.Max(append(ids, 0)); 0 < newest && newest < f.at.Newest && len(f.at.Open) == 0 {
+		f.Log.Info("a cluster has no job that is as new as those which it had: it was set up anew, or these are archived; its jobs are told of from now on",
+			"cluster", f.Cluster, "newest", newest, "had", f.at.Newest)
+		f.at.Newest = newest
+	}
 	for _, id := range ids {
 		if f.at.Begun && id > f.at.Newest {
 			f.at.Open[id] = 0

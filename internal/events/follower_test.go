@@ -331,3 +331,42 @@ func TestADamagedPlaceOfAClusterCostsItselfOnly(t *testing.T) {
 		stop()
 	}
 }
+
+// TestAClusterThatIsSetUpAnewIsFollowed: its jobs begin with small ids again. Those that it knew no more were open for nobody.
+func TestAClusterThatIsSetUpAnewIsFollowed(t *testing.T) {
+	kept, r, b := keep(t), &remote{jobs: map[job.ID]*job.Job{}}, newBroker()
+	r.set(900, job.Success)
+	stop := follow(t, kept, r, b)
+	defer stop()
+	stores(t, kept, `"newest":900,"open":{}`)
+	r.set(901, job.Running)
+	stores(t, kept, `"newest":901,"open":{"901":0}`)
+	r.mu.Lock()
+	r.jobs = map[job.ID]*job.Job{1: {ID: 1}}
+	r.mu.Unlock()
+	stores(t, kept, `"newest":1,"open":{}`)
+	r.set(2, job.Success)
+	b.await(t, "far.example:2:0:success")
+	r.set(2) // archived
+	r.set(3, job.Success)
+	b.await(t, "far.example:3:0:success")
+	b.toldOnce(t)
+}
+
+// TestArchivedJobsLetNothingBeToldAgain: where the newest jobs are archived, and older ones are not, the next ones are told of, and nothing twice.
+func TestArchivedJobsLetNothingBeToldAgain(t *testing.T) {
+	kept, r, b := keep(t), &remote{jobs: map[job.ID]*job.Job{}}, newBroker()
+	stop := follow(t, kept, r, b)
+	defer stop()
+	begins(t, kept)
+	r.set(1, job.Success)
+	r.set(2, job.Success)
+	b.await(t, "far.example:1:0:success", "far.example:2:0:success")
+	r.set(2)
+	stores(t, kept, `"newest":1,"open":{}`)
+	r.set(1)
+	r.set(3, job.Success)
+	b.await(t, "far.example:3:0:success")
+	stores(t, kept, `"newest":3,"open":{}`)
+	b.toldOnce(t)
+}
