@@ -193,6 +193,8 @@ func (s *settings) check() error {
 	switch {
 	case s.Data == "":
 		return fault.New(fault.Invalid, "data: there is no directory for what lasts").At("data")
+	case s.RAPI == "":
+		return fault.New(fault.Invalid, "rapi: there is no address to listen at").At("rapi").WithHint("127.0.0.1:5080 is for this machine alone, :5080 for all of its addresses; port 0 picks a free one")
 	case s.Nodes < 1:
 		return fault.New(fault.Invalid, "nodes: a cluster has one node at least, not %d", s.Nodes).At("nodes")
 	case s.FirstServerNumber < 1:

@@ -75,6 +75,7 @@ func TestMistakesInTheConfiguration(t *testing.T) {
 		"stop-grace = \"soon\"\n":                  `"soon" is no time`,
 		"archive-after = 5\n":                      `"5" is no time`, // five what?
 		"log-level = 4\n":                          `"4" is none of debug, info, warn, error`,
+		"rapi = \"\"\n":                            "rapi: there is no address to listen at (127.0.0.1:5080 is for this machine alone",
 		"rapi = 5080\n":                            "rapi is a text; write it in quotation marks",
 		"stop-grace = \"-1s\"\n":                   "stop-grace: the time is negative",
 		"archive-after = \"0s\"\n":                 "archive-after: the time is not positive",

@@ -62,8 +62,14 @@ func New(s Surface, files int, log *slog.Logger) *Gate {
 	return g
 }
 
+// errNowhere refuses to listen where no address is named.
+var errNowhere error = fault.New(fault.Invalid, "there is no address to listen at")
+
 // Listen opens a listener at a TCP address.
 func (g *Gate) Listen(ctx context.Context, address string) (*Listener, error) {
+	if address == "" { // which would be any port of all addresses
+		return nil, errNowhere
+	}
 	var listen net.ListenConfig
 	l, err := listen.Listen(ctx, "tcp", address)
 	if err != nil {
@@ -75,6 +81,9 @@ func (g *Gate) Listen(ctx context.Context, address string) (*Listener, error) {
 // ListenPacket opens a socket for datagrams at a UDP address. None of them takes a place: whoever reads them answers one after the other, and the system
 // drops those for which it has no room.
 func (Socket) ListenPacket(ctx context.Context, address string) (net.PacketConn, error) {
+	if address == "" {
+		return nil, errNowhere
+	}
 	var listen net.ListenConfig
 	conn, err := listen.ListenPacket(ctx, "udp", address)
 	if err != nil {

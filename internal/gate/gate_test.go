@@ -472,3 +472,13 @@ func TestSurfacesAreAllListed(t *testing.T) {
 		keys[s.Key] = true
 	}
 }
+
+// TestNobodyListensWhereNoAddressIsNamed: the system would take that for any port of all addresses.
+func TestNobodyListensWhereNoAddressIsNamed(t *testing.T) {
+	if l, err := New(RAPI, plenty, slog.New(slog.DiscardHandler)).Listen(t.Context(), ""); !fault.Is(err, fault.Invalid) {
+		t.Errorf("somebody listens at %v, %v", l.Addr(), err)
+	}
+	if conn, err := Confd.ListenPacket(t.Context(), ""); !fault.Is(err, fault.Invalid) {
+		t.Errorf("somebody hears datagrams at %v, %v", conn.LocalAddr(), err)
+	}
+}
