@@ -185,6 +185,8 @@ func (r *recreation) chooseNodes(ctx context.Context, p *places) error {
 		return err
 	case len(listed) > 0 && op.Has("iallocator"):
 		return fault.New(fault.Invalid, "Do not specify both, iallocator and node").At("iallocator")
+	case r.inst.Mirroring() == cluster.ExternalMirror && (op.Has("iallocator") || len(listed) > 0 && !slices.Equal(listed, []*cluster.Node{snap.Node(r.inst.PrimaryNode)})):
+		return r.elsewhere()
 	case !checkAllocator(op.Str("iallocator")):
 		return fault.New(fault.Exhausted, "Can't compute nodes using iallocator '%s': it is not there", op.Str("iallocator")).At("iallocator")
 	case op.Has("iallocator"):
@@ -201,7 +203,7 @@ func (r *recreation) chooseNodes(ctx context.Context, p *places) error {
 		}
 		return nil
 	}
-	r.nodes, r.moved = listed, true
+	r.nodes, r.moved = listed, r.inst.Mirroring() != cluster.ExternalMirror // which are where they were
 	switch {
 	case len(listed) != len(had):
 		return fault.New(fault.Invalid, "Instance %s currently has %d nodes, but %d replacement nodes were specified", r.inst.Name, len(had), len(listed)).At("nodes")
@@ -216,6 +218,13 @@ func (r *recreation) chooseNodes(ctx context.Context, p *places) error {
 		}
 	}
 	return nil
+}
+
+// elsewhere refuses other nodes for disks that every node reaches: another node does not know whether they are lost, and would make them in the place of
+// those that are there.
+func (r *recreation) elsewhere() error {
+	return fault.New(fault.Invalid, "Disks of template '%s' are where every node reaches them, so another node can't have them made anew", r.inst.DiskTemplate()).At("nodes").
+		WithHint("drover instance failover takes the instance to another node with its disks; recreate-disks makes those that are lost anew there")
 }
 
 // place has placement choose as many nodes as had the disks, in their group.
@@ -349,7 +358,9 @@ func (r *recreation) steps() (steps []work.Step) {
 		}
 		back.Fails = "Could not remove the new disks of instance " + name + " from node " + n.Name
 		back.Left = fmt.Sprintf("Node %s has them, empty; drover instance info %s shows whether the instance is there", n.Name, name)
-		s.Undo = &back
+		if r.inst.Mirroring() != cluster.ExternalMirror { // it may be that the node did not know of those that are there, and they would go
+			s.Undo = &back
+		}
 		steps = append(steps, s)
 	}
 	args := recreatedArgs{MTime: r.env.nanos()}

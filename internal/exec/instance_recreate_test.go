@@ -3,6 +3,7 @@ package exec
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/drover-project/drover/internal/cluster"
 )
@@ -87,6 +88,30 @@ func TestRecreationRefusals(t *testing.T) {
 		"disks": []any{params{"size": 8}, params{"size": 8}}, "nics": []any{}, "os_type": "noop+default", "start": false})
 	r.lose("two", "node1")
 	r.refuses("OpPrereqError", "Can't recreate disks partially and change the nodes at the same time", "OP_INSTANCE_RECREATE_DISKS", params{"instance_name": "two", "disks": []any{1}, "nodes": []any{"node2"}})
+}
+
+// Another node cannot know whether disks are lost that every node reaches, so none but their own makes them anew, and what it has is not taken back.
+func TestRecreationOfWhatEveryNodeReaches(t *testing.T) {
+	const refusal = "Disks of template 'ext' are where every node reaches them, so another node can't have them made anew " +
+		"(drover instance failover takes the instance to another node with its disks; recreate-disks makes those that are lost anew there)"
+	r := newRig(t, "node1", "node2", "node3")
+	r.shared("san", false)
+	op := func(more params) params { more["instance_name"] = "san"; return more }
+	r.down["node1"] = true
+	r.mark("node1", func(n *cluster.Node) { n.Offline = true })
+	for _, p := range []params{{"nodes": []any{"node2"}}, {"iallocator": "hail"}} {
+		r.refuses("OpPrereqError", refusal, "OP_INSTANCE_RECREATE_DISKS", op(p))
+	}
+	r.down["node1"] = false
+	r.mark("node1", func(n *cluster.Node) { n.Offline = false })
+	r.lose("san", "node1")
+	r.must("null", "OP_INSTANCE_RECREATE_DISKS", op(params{"nodes": []any{"node1"}}))
+	r.must(`[["node1","disk/0",null]]`, "OP_INSTANCE_ACTIVATE_DISKS", op(params{}))
+
+	again := &recreation{env: &Env{Now: time.Now}, inst: r.instance("san"), nodes: []*cluster.Node{r.keeper.Snapshot().NodeNamed("node1")}}
+	if s := again.steps()[0]; s.Undo != nil {
+		t.Errorf("behind a failure the node would %s", s.Undo.Text)
+	}
 }
 
 func TestRecreationsKilledAnywhere(t *testing.T) {

@@ -7,6 +7,7 @@
 //   - A script that was ended in its midst has made no volume: what it has left is found by attaching it, and removed before the next try
 //     (TestWhatAKillLeaves).
 //   - A volume that was to be removed is not forgotten before the script that removes it has ended well (TestARemovalThatWasEnded).
+//   - A volume that was there before it was to be made is nobody's to remove (TestAVolumeThatIsAnotherNodes).
 //   - Scripts get no environment but the documented one, and no parameter that their provider does not list (TestEnvironment, TestWhatAProviderIsNot).
 //   - A script that makes, grows or removes a volume and outlives its agent is waited for before another does so (TestAScriptThatOutlivesItsAgent).
 package ext
@@ -176,7 +177,8 @@ func (d *Driver) Ensure(ctx context.Context, disk storage.Disk) (made, grown boo
 	return false, err == nil, err
 }
 
-// make makes a volume. If that fails nothing is left of it.
+// make makes a volume. If that fails nothing is left of it. One that is there already under its name is another node's, or was made by one whose records
+// are lost: it is left alone.
 func (d *Driver) make(ctx context.Context, v *volume, disk storage.Disk) error {
 	r := &record{Disk: disk, Doing: making}
 	p, err := d.provider(disk.Provider)
@@ -184,6 +186,9 @@ func (d *Driver) make(ctx context.Context, v *volume, disk storage.Disk) error {
 		err = p.check(&r.Disk)
 	}
 	if err != nil {
+		return err
+	}
+	if err := d.vacant(ctx, p, r); err != nil {
 		return err
 	}
 	if err := d.write(r); err != nil {
@@ -207,6 +212,20 @@ func (d *Driver) make(ctx context.Context, v *volume, disk storage.Disk) error {
 		return errors.Join(err, d.run(ctx, p, "detach", r), d.destroy(ctx, v, p, r))
 	}
 	return nil
+}
+
+// vacant refuses a volume that can be attached before it is made.
+func (d *Driver) vacant(ctx context.Context, p *provider, r *record) error {
+	said, err := d.output(ctx, p, "attach", r)
+	switch {
+	case fault.Is(err, fault.Failed), err == nil && d.usable(pathIn(said)) != nil:
+		return nil //nolint:nilerr // there is none
+	case err != nil:
+		return err
+	}
+	err = fault.New(fault.Conflict, "the storage provider %s has a volume %s already, which this node knows nothing of; it is left alone", p.name, r.Name).
+		WithHint("if another node has it, it is that one's; what nobody wants can be removed with the provider's own tools")
+	return errors.Join(err, d.run(ctx, p, "detach", r))
 }
 
 // behind is for what is cleared though the caller may have gone.
@@ -298,8 +317,7 @@ func (d *Driver) attach(ctx context.Context, v *volume, r *record) (path string,
 	if err != nil {
 		return "", err
 	}
-	path, _, _ = strings.Cut(said, "\n") // behind it come addresses for programs that reach volumes without the kernel
-	if path = strings.TrimSpace(path); path == "" {
+	if path = pathIn(said); path == "" {
 		return "", fault.New(fault.Unsupported, "the storage provider %s attaches the volume %s as no block device", p.name, r.Name)
 	}
 	if err := d.usable(path); err != nil {
@@ -312,6 +330,12 @@ func (d *Driver) attach(ctx context.Context, v *volume, r *record) (path string,
 	}
 	v.path = path
 	return path, nil
+}
+
+// pathIn is where a script says that it attached a volume. Behind it come addresses for programs that reach volumes without the kernel.
+func pathIn(said string) string {
+	path, _, _ := strings.Cut(said, "\n")
+	return strings.TrimSpace(path)
 }
 
 // usable refuses what is no block device.

@@ -137,7 +137,7 @@ func TestEnvironment(t *testing.T) {
 	const params, volume = "EXTP_NAS_IP=192.0.2.1 EXTP_TIER=gold; rm -rf / VOL_CNAME=data ", "VOL_UUID=u1"
 	want := ""
 	for _, line := range [][2]string{
-		{"create", "VOL_NAME=u1.ext.disk0 VOL_SIZE=4 "}, {"attach", "VOL_NAME=u1.ext.disk0 "}, {"open", "VOL_NAME=u1.ext.disk0 VOL_OPEN_EXCLUSIVE=True "},
+		{"attach", "VOL_NAME=u1.ext.disk0 "}, {"create", "VOL_NAME=u1.ext.disk0 VOL_SIZE=4 "}, {"attach", "VOL_NAME=u1.ext.disk0 "}, {"open", "VOL_NAME=u1.ext.disk0 VOL_OPEN_EXCLUSIVE=True "},
 		{"setinfo", "VOL_METADATA=originstname+web1.example.com VOL_NAME=u1.ext.disk0 "},
 		{"grow", "VOL_NAME=u1.ext.disk0 VOL_NEW_SIZE=8 VOL_SIZE=4 "}, {"attach", "VOL_NAME=u1.ext.disk0 "}, {"open", "VOL_NAME=u1.ext.disk0 VOL_OPEN_EXCLUSIVE=True "},
 		{"close", "VOL_NAME=u1.ext.disk0 "}, {"detach", "VOL_NAME=u1.ext.disk0 "}, {"remove", "VOL_NAME=u1.ext.disk0 "},
@@ -229,6 +229,33 @@ func TestARemovalThatWasEnded(t *testing.T) {
 	if removed, err := d.Remove(t.Context(), "one"); err != nil || removed {
 		t.Errorf("it is forgotten: %v, %v", removed, err)
 	}
+}
+
+// TestAVolumeThatIsAnotherNodes is neither made anew nor removed by a node that knows nothing of it.
+func TestAVolumeThatIsAnotherNodes(t *testing.T) {
+	s := newShelf(t, t.TempDir())
+	if _, _, err := s.open().Ensure(t.Context(), disk("one", 4)); err != nil {
+		t.Fatal(err)
+	}
+	s.told()
+	other, err := Open(filepath.Join(s.dir, "other"), s.providers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.files = true
+	for range 2 {
+		if made, _, err := other.Ensure(t.Context(), disk("one", 8)); made || !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "has a volume one.ext.disk0 already") {
+			t.Errorf("%v, %v", made, err)
+		}
+	}
+	if got := s.told(); strings.Contains(got, "create") || strings.Contains(got, "remove") || strings.Count(got, "attach") != strings.Count(got, "detach") {
+		t.Errorf("the scripts were told\n%s", got)
+	}
+	s.has("one.ext.disk0")
+	if removed, err := other.Remove(t.Context(), "one"); removed || err != nil {
+		t.Errorf("what it knows nothing of: %v, %v", removed, err)
+	}
+	s.has("one.ext.disk0")
 }
 
 // TestScriptsThatFail leave what was there, and their words are told.
