@@ -207,7 +207,7 @@ func (r *report) nodes(ctx context.Context, nodes []*cluster.Node) map[string][]
 		}
 		a, err := r.env.agent(n)
 		if err == nil {
-			live[n.UUID], err = a.Instances(ctx)
+			live[n.UUID], err = withDisksThere(ctx, a)
 		}
 		if err != nil {
 			delete(live, n.UUID)
@@ -215,6 +215,23 @@ func (r *report) nodes(ctx context.Context, nodes []*cluster.Node) map[string][]
 		}
 	}
 	return live
+}
+
+// withDisksThere lists what a node has, with the disks that are there: the list alone tells those that are noted.
+func withDisksThere(ctx context.Context, a Node) ([]hypervisor.Instance, error) {
+	list, err := a.Instances(ctx)
+	for n := range list {
+		i := &list[n]
+		if len(i.Disks) == 0 || i.UUID == "" {
+			continue
+		}
+		one, err := a.Instance(ctx, i.Thing())
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return nil, err
+		}
+		i.Disks = one.Disks
+	}
+	return list, err
 }
 
 // disks tells of disks that a node has of an instance, and the inventory has not.
@@ -264,7 +281,21 @@ func (r *report) instances(snap *cluster.Snapshot, nodes []*cluster.Node, live m
 			r.mirrors(snap, inst)
 		}
 		if answered {
+			r.lost(snap, n, seen)
 			r.detached(snap, n, seen)
+		}
+	}
+}
+
+// lost tells of disks of instances that are not on a node which is to have them.
+func (r *report) lost(snap *cluster.Snapshot, n *cluster.Node, seen []hypervisor.Instance) {
+	there := diskSet(seen)
+	for inst := range instancesOn(snap, n.UUID) {
+		for i := range inst.Disks {
+			alone := hypervisor.DetachedDisk(inst.Disks[i].UUID) // which is told of by itself
+			if !there[inst.Disks[i].UUID] && !slices.ContainsFunc(seen, func(i hypervisor.Instance) bool { return i.Thing() == alone }) {
+				r.problemf("EINSTANCEMISSINGDISK", "instance", inst.Name, "disk/%d is not on node %s; next: %s", i, n.Name, howToMend(inst, n))
+			}
 		}
 	}
 }
@@ -402,10 +433,12 @@ func (e *Env) disksOn(ctx context.Context, node *cluster.Node) (map[string]bool,
 	if err != nil {
 		return nil, err
 	}
-	list, err := a.Instances(ctx)
-	if err != nil {
-		return nil, err
-	}
+	list, err := withDisksThere(ctx, a)
+	return diskSet(list), err
+}
+
+// diskSet are the UUIDs of the disks that instances have.
+func diskSet(list []hypervisor.Instance) map[string]bool {
 	out := map[string]bool{}
 	for _, i := range list {
 		for _, d := range i.Disks {
@@ -414,5 +447,5 @@ func (e *Env) disksOn(ctx context.Context, node *cluster.Node) (map[string]bool,
 			}
 		}
 	}
-	return out, nil
+	return out
 }

@@ -114,3 +114,45 @@ func TestVerifyDisks(t *testing.T) {
 	r.must(`[{"`+snap.NodeNamed("node2").UUID+`":"Can't contact node node2: node node2 does not answer"},[],{"one":[["`+
 		snap.NodeNamed("node1").UUID+`","`+disk+`"]]}]`, "OP_GROUP_VERIFY_DISKS", params{"group_name": "default"})
 }
+
+// losing is a node that lists disks by its notes, and finds none of an instance when it looks.
+type losing struct {
+	anyNode
+	of string
+}
+
+func (n losing) Instance(ctx context.Context, of hypervisor.Thing) (hypervisor.Instance, error) {
+	i, err := n.anyNode.Instance(ctx, of)
+	if of.Name == n.of {
+		i.Disks = nil
+	}
+	return i, err
+}
+
+// Disks that a node has noted and lost are told of, and nothing makes them anew but what is asked to.
+func TestDisksThatAreNotedAndLost(t *testing.T) {
+	r := newRig(t, "node1", "node2")
+	r.create("one", false)
+	r.create("whole", false)
+	r.mirrored("pair", false)
+	r.wrap = func(n Node) Node { return losing{losing{n, "one"}, "pair"} }
+	node1, node2 := r.keeper.Snapshot().NodeNamed("node1").UUID, r.keeper.Snapshot().NodeNamed("node2").UUID
+	one, pair := r.instance("one").Disks[0].UUID, r.instance("pair").Disks[0].UUID
+	r.must(`[{},[],{"one":[["`+node1+`","`+one+`"]],"pair":[["`+node1+`","`+pair+`"],["`+node2+`","`+pair+`"]]}]`, "OP_GROUP_VERIFY_DISKS", params{"group_name": "default"})
+	r.must("false", "OP_CLUSTER_VERIFY_GROUP", params{"group_name": "default"})
+	r.logged("* Verifying group 'default'", "* Gathering data (2 nodes)", "* Verifying node status", "* Verifying instance status",
+		"  - ERROR: instance one: disk/0 is not on node node1; next: drover instance recreate-disks one makes the disks that are missing anew, empty",
+		"  - ERROR: instance pair: disk/0 is not on node node1; next: drover instance replace-disks --mode replace_on_primary pair copies its disks from the other node",
+		"  - ERROR: instance pair: disk/0 is not on node node2; next: drover instance replace-disks --mode replace_on_secondary pair copies its disks from the other node",
+		"* Other Notes", "  - NOTICE: 2 non-redundant instance(s) found.", "* Hooks Results")
+	r.refuses("OpPrereqError", "Disk 0 of instance one can't grow: node node1 has lost it (drover instance recreate-disks one makes the disks that are missing anew, empty)",
+		"OP_INSTANCE_GROW_DISK", params{"instance_name": "one", "disk": 0, "amount": 8})
+	r.wrap = func(n Node) Node {
+		if n.Node() == "node2" {
+			return losing{n, "pair"}
+		}
+		return n
+	}
+	r.refuses("OpPrereqError", "Disk 0 of instance pair can't grow: node node2 has lost it (drover instance replace-disks --mode replace_on_secondary pair copies its disks from the other node)",
+		"OP_INSTANCE_GROW_DISK", params{"instance_name": "pair", "disk": 0, "amount": 8})
+}

@@ -26,6 +26,21 @@ func hasSomething(ctx context.Context, a Node, inst *cluster.Instance) error {
 	return nil
 }
 
+// hasDisk refuses what would make a disk anew, empty, on a node that has lost it.
+func hasDisk(ctx context.Context, a Node, inst *cluster.Instance, node *cluster.Node, index int) error {
+	if err := hasSomething(ctx, a, inst); err != nil {
+		return err
+	}
+	there, err := disksThere(ctx, a, inst)
+	if err != nil {
+		return err
+	}
+	if there[index] == nil {
+		return fault.New(fault.WrongState, "Disk %d of instance %s can't grow: node %s has lost it", index, inst.Name, node.Name).WithHint("%s", howToMend(inst, node))
+	}
+	return nil
+}
+
 // growDisk prepares OP_INSTANCE_GROW_DISK.
 func growDisk(ctx context.Context, env *Env) (Plan, error) {
 	op := env.Op
@@ -41,7 +56,7 @@ func growDisk(ctx context.Context, env *Env) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	if err := hasSomething(ctx, a, inst); err != nil {
+	if err := hasDisk(ctx, a, inst, node, index); err != nil {
 		return Plan{}, err
 	}
 	disk := inst.Disks[index]
@@ -63,6 +78,15 @@ func growDisk(ctx context.Context, env *Env) (Plan, error) {
 	second, err := env.secondOnline(inst)
 	if err != nil {
 		return Plan{}, err
+	}
+	if second != nil {
+		on, err := env.agent(second)
+		if err == nil {
+			err = hasDisk(ctx, on, inst, second, index)
+		}
+		if err != nil {
+			return Plan{}, err
+		}
 	}
 	what := fmt.Sprintf("disk %d of instance %s", index, inst.Name)
 	grow := onNode(prepareDisks, node.UUID, inst.UUID, fmt.Sprintf("let %s grow to %s", what, sizeText(target)), prepareArgs{inst.Name, []hypervisor.Disk{diskOf(&disk)}})

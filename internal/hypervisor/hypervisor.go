@@ -354,12 +354,12 @@ type Driver interface {
 	// disk whose format has no such thing, and where disks are pretended; WrongState when it is active, NotFound when it is not known.
 	Blank(ctx context.Context, of Thing, disk string, base *storage.Base) error
 	// Instance tells about one instance, also when it has another name on the node; NotFound when there is
-	// nothing of it on this node.
+	// nothing of it on this node. A disk that is noted and lost is not among its disks.
 	Instance(ctx context.Context, of Thing) (Instance, error)
 	// Named lists what is under a name, ordered by UUID: a node may have several things of one name, and
 	// some of which nobody knows the UUID.
 	Named(ctx context.Context, name string) ([]Instance, error)
-	// Instances lists all, ordered by name and UUID.
+	// Instances lists all, ordered by name and UUID, with the disks that are noted of them.
 	Instances(ctx context.Context) ([]Instance, error)
 	// Node tells the figures of the node at this moment.
 	Node(ctx context.Context) (Node, error)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"os"
 	"testing"
 
 	"github.com/drover-project/drover/internal/diskimage"
@@ -29,6 +30,7 @@ func Run(t *testing.T, open Opener) {
 		{"life", (*suite).life},
 		{"idempotent", (*suite).idempotent},
 		{"disks", (*suite).disks},
+		{"lostDisk", (*suite).lostDisk},
 		{"madeBy", (*suite).madeBy},
 		{"stranger", (*suite).stranger},
 		{"namesakes", (*suite).namesakes},
@@ -179,6 +181,29 @@ func (s *suite) disks() {
 	s.refused("a disk larger than the node", fault.Exhausted, err)
 	_, err = s.d.Instance(ctx, thing("two"))
 	s.refused("an instance whose Prepare failed", fault.NotFound, err)
+}
+
+// lostDisk: a disk whose content is gone is none of those that the instance has, and is made anew when it is prepared. Pretended disks have none to lose.
+func (s *suite) lostDisk() {
+	ctx := s.Context()
+	disks := []hypervisor.Disk{{UUID: "a", Size: 8}, {UUID: "b", Size: 4}}
+	s.do("Prepare", true)(s.d.Prepare(ctx, thing("one"), mark, disks))
+	lost := s.state("one", hypervisor.Stopped).Disks[0]
+	if lost.Path == "" {
+		return
+	}
+	if err := os.Remove(lost.Path); err != nil {
+		s.Fatal(err)
+	}
+	if got := s.state("one", hypervisor.Stopped).Disks; len(got) != 1 || got[0].UUID != "b" {
+		s.Fatalf("without its first disk it has %+v", got)
+	}
+	_, err := s.d.Start(ctx, spec("one", disks...))
+	s.refused("Start without its disk", fault.WrongState, err)
+	s.do("Prepare of what is lost", true)(s.d.Prepare(ctx, thing("one"), mark, disks))
+	if got := s.state("one", hypervisor.Stopped).Disks; len(got) != 2 {
+		s.Fatalf("made anew it has %+v", got)
+	}
 }
 
 // detached: a disk that no instance has is a thing of its own, which the one that had it does not take along, and which another takes over as it is.

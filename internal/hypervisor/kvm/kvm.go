@@ -494,13 +494,15 @@ func (d *Driver) Instance(ctx context.Context, of hypervisor.Thing) (hypervisor.
 		return hypervisor.Instance{}, fault.New(fault.NotFound, "instance %s is not known on this node", of.Name)
 	}
 	i := m.info()
-	for n := range i.Disks {
-		disk := &i.Disks[n]
+	noted := i.Disks
+	i.Disks = nil
+	for _, disk := range noted {
 		v, err := d.cfg.Volumes.Volume(ctx, disk.Template, disk.UUID)
 		switch {
 		case err == nil:
 			disk.Path, disk.File = v.Path, v.File()
-		case !fault.Is(err, fault.NotFound):
+			i.Disks = append(i.Disks, disk)
+		case !fault.Is(err, fault.NotFound): // else it is lost, whatever is noted of it
 			return hypervisor.Instance{}, err
 		}
 	}
