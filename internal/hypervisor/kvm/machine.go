@@ -134,13 +134,14 @@ func (m *machine) prepare(ctx context.Context, disks []hypervisor.Disk) (changed
 		if isNew {
 			made = append(made, disk)
 		}
-		if err == nil && grown {
-			err = m.tellSize(ctx, disk)
+		told := false
+		if err == nil && !isNew {
+			told, err = m.tellSize(ctx, disk)
 		}
 		if err != nil {
 			return false, errors.Join(err, m.takeBack(made, before))
 		}
-		changed = changed || isNew || grown
+		changed = changed || isNew || grown || told
 	}
 	return changed, nil
 }
@@ -153,9 +154,6 @@ func (m *machine) ensure(ctx context.Context, disk *hypervisor.Disk) (isNew, gro
 	}
 	if disk.Size <= v.Size {
 		return false, false, nil
-	}
-	if err := m.endSnapshot(ctx); err != nil { // it is of the disk as it was
-		return false, false, err
 	}
 	return false, true, m.driver.cfg.Volumes.Fits(ctx, disk.Template, disk.Size-v.Size)
 }
@@ -193,17 +191,20 @@ func (m *machine) takeBack(made []hypervisor.Disk, before *record) error {
 	return errors.Join(append(all, m.save(before))...)
 }
 
-// tellSize has a running machine know that a disk has grown.
-func (m *machine) tellSize(ctx context.Context, disk hypervisor.Disk) error {
-	r, p := m.record(), m.running()
-	if p == nil || r.Spec == nil {
-		return nil
+// tellSize has a process know that a disk of it has grown, unless it does, whoever had it grow: the one that did may have failed behind that.
+func (m *machine) tellSize(ctx context.Context, disk hypervisor.Disk) (told bool, err error) {
+	if !m.uses(disk.UUID) {
+		return false, nil
 	}
-	slot, has := r.slots()[disk.UUID]
-	if !has {
-		return nil
+	p, slot := m.running(), m.record().slots()[disk.UUID]
+	knows, err := p.sizeOf(ctx, slot)
+	if err != nil || knows >= int64(disk.Size)<<20 {
+		return false, err
 	}
-	return p.resize(ctx, slot, disk.Size)
+	if err := m.endSnapshot(ctx); err != nil { // it is of the disk as it was
+		return false, err
+	}
+	return true, p.resize(ctx, slot, disk.Size)
 }
 
 // drop removes disks.

@@ -486,6 +486,26 @@ func (p *process) reset(ctx context.Context) error {
 	return p.refresh(ctx)
 }
 
+// sizeOf is the size in bytes that the guest knows of the disk in a slot.
+func (p *process) sizeOf(ctx context.Context, slot int) (int64, error) {
+	var nodes []struct {
+		Name  string `json:"node-name"`
+		Image struct {
+			Size int64 `json:"virtual-size"`
+		} `json:"image"`
+	}
+	if err := p.do(ctx, "query-named-block-nodes", map[string]any{"flat": true}, &nodes); err != nil {
+		return 0, err
+	}
+	name := named(slot).content
+	for i := range nodes {
+		if nodes[i].Name == name {
+			return nodes[i].Image.Size, nil
+		}
+	}
+	return 0, fault.New(fault.Environment, "QEMU of instance %s has nothing of the name %s", p.machine.record().Name, name)
+}
+
 // resize tells the guest the size of the disk in a slot in MiB, whose volume has it already.
 func (p *process) resize(ctx context.Context, slot, size int) error {
 	return p.do(ctx, "block_resize", map[string]any{"node-name": named(slot).content, "size": int64(size) << 20}, nil)
