@@ -20,9 +20,8 @@ const adoptTime = 10 * time.Second
 
 // adopt finds the process of a machine that another driver started.
 func (m *machine) adopt(ctx context.Context) {
-	held, err := lockHeld(m.dir)
+	err := m.unwatched()
 	if err == nil { // there is none
-		_ = held.Close()
 		return
 	}
 	log := m.driver.cfg.Log.With("instance", m.rec.Name, "uuid", m.uuid)

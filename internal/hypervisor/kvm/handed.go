@@ -214,6 +214,23 @@ var errHeld error = fault.New(fault.Busy, "the machine has a process already, wh
 // lockHeld takes the lock that says that a machine has a process; the process inherits it.
 func lockHeld(dir string) (*os.File, error) { return lockFile(filepath.Join(dir, heldFile)) }
 
+// unwatched refuses a machine that has a process which this driver does not know of: it could not be found, or watched.
+func (m *machine) unwatched() error {
+	f, err := os.OpenFile(filepath.Join(m.dir, heldFile), os.O_RDWR, 0)
+	if errors.Is(err, os.ErrNotExist) { // it has never had one
+		return nil
+	}
+	if err != nil {
+		return fault.New(fault.Environment, "whether instance %s has a process cannot be told: %w", m.record().Name, err)
+	}
+	defer func() { _ = f.Close() }()
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return errHeld
+	}
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // a program that is being started just now may have a copy of the descriptor
+	return nil
+}
+
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -536,6 +536,49 @@ func TestGrowing(t *testing.T) {
 	}
 }
 
+// TestAProcessThatNobodyFound: nothing is done to the disks of a machine whose process runs on without that the driver knows of it.
+func TestAProcessThatNobodyFound(t *testing.T) {
+	n := newNode(t)
+	d := n.open()
+	spec := n.guest(d)
+	n.start(d, spec)
+	m := d.things[uuid]
+	p := m.running()
+	knows := func(p *process) {
+		m.mu.Lock()
+		m.process = p
+		m.mu.Unlock()
+	}
+	knows(nil)
+	detached := hypervisor.DetachedDisk("disk-1")
+	for what, call := range map[string]func() (bool, error){
+		"Start":  func() (bool, error) { return d.Start(t.Context(), spec) },
+		"Stop":   func() (bool, error) { return d.Stop(t.Context(), one, hypervisor.Stop{}) },
+		"Remove": func() (bool, error) { return d.Remove(t.Context(), one) },
+		"Rename": func() (bool, error) { return d.Rename(t.Context(), one, "other.example") },
+		"Drop":   func() (bool, error) { return d.Drop(t.Context(), one, []string{"disk-1"}) },
+		"Detach": func() (bool, error) { return d.Detach(t.Context(), one, hypervisor.Mark{}, []string{"disk-1"}) },
+		"Blank":  func() (bool, error) { return false, d.Blank(t.Context(), one, "disk-1", nil) },
+	} {
+		if _, err := call(); !fault.Is(err, fault.Busy) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := d.Instance(t.Context(), detached); !fault.Is(err, fault.NotFound) {
+		t.Errorf("its disk is detached: %v", err)
+	}
+	if i, err := d.Instance(t.Context(), one); err != nil || len(i.Disks) != 1 {
+		t.Errorf("it has %+v, %v", i.Disks, err)
+	}
+	knows(p)
+	if changed, err := d.Stop(t.Context(), one, hypervisor.Stop{}); err != nil || !changed {
+		t.Errorf("Stop of what was found: %t, %v", changed, err)
+	}
+	if changed, err := d.Remove(t.Context(), one); err != nil || !changed {
+		t.Errorf("Remove: %t, %v", changed, err)
+	}
+}
+
 func TestADiskThatIsUsed(t *testing.T) {
 	n := newNode(t)
 	d := n.open()

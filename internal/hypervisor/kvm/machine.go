@@ -101,11 +101,11 @@ func (m *machine) stopped(what string) error {
 	return m.clearProcess()
 }
 
-// clearProcess ends the process of a guest that has ended.
+// clearProcess ends the process of a guest that has ended. It refuses what would be done under a process that nobody found.
 func (m *machine) clearProcess() error {
 	p := m.running()
 	if p == nil {
-		return nil
+		return m.unwatched()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), endTime)
 	defer cancel()
@@ -367,7 +367,7 @@ const (
 func (m *machine) stop(ctx context.Context, how hypervisor.Stop) (bool, error) {
 	p := m.running()
 	if p == nil {
-		return false, nil
+		return false, m.unwatched()
 	}
 	if i := m.info(); !i.Active() { // the guest has ended by itself
 		return false, m.clearProcess()
