@@ -6,9 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
-	"os"
 	"testing"
 
 	"github.com/drover-project/drover/internal/diskimage"

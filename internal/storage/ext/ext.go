@@ -136,8 +136,12 @@ func (d *Driver) write(r *record) error {
 }
 
 func (d *Driver) forget(id string) error {
-	err := errors.Join(ifThere(os.Remove(d.path(id))), ifThere(os.Remove(d.busy(id))), ifThere(os.Remove(d.outcome(id))), wholefile.Flush(d.dir))
-	if err != nil {
+	for _, path := range []string{d.path(id), d.busy(id), d.outcome(id)} { // what the script came to, last
+		if err := ifThere(os.Remove(path)); err != nil {
+			return fault.New(fault.Environment, "cannot forget disk %s: %w", id, err)
+		}
+	}
+	if err := wholefile.Flush(d.dir); err != nil {
 		return fault.New(fault.Environment, "cannot forget disk %s: %w", id, err)
 	}
 	return nil
@@ -386,11 +390,12 @@ func (d *Driver) Remove(ctx context.Context, id string) (bool, error) {
 	if err := d.write(r); err != nil {
 		return false, err
 	}
-	if err := d.destroy(ctx, v, p, r); err != nil {
+	err = d.destroy(ctx, v, p, r)
+	if err != nil && !fault.Is(err, fault.Canceled) && !d.removed(id) { // else it may be gone, which the next call finds out
 		r.Doing = ""
-		return false, errors.Join(err, d.write(r))
+		err = errors.Join(err, d.write(r))
 	}
-	return true, nil
+	return err == nil, err
 }
 
 // Volume attaches a volume, and tells where it is.

@@ -258,6 +258,67 @@ func TestAVolumeThatIsAnotherNodes(t *testing.T) {
 	s.has("one.ext.disk0")
 }
 
+// TestARemovalThatWasGivenUp by who asked for it, behind the end of the volume, does not count as one that did nothing: who looks finds no volume, and the
+// next removal ends it.
+func TestARemovalThatWasGivenUp(t *testing.T) {
+	s := newShelf(t, t.TempDir())
+	s.script("detach", `[ -e "$at" ]`)
+	d := s.open()
+	if _, _, err := d.Ensure(t.Context(), disk("one", 4)); err != nil {
+		t.Fatal(err)
+	}
+	begun := filepath.Join(s.dir, "begun")
+	if err := syscall.Mkfifo(begun, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.script("remove", `rm "$at"; echo begun >`+begun+`; sleep 3600`)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	failed := make(chan error, 1)
+	go func() {
+		_, err := d.Remove(ctx, "one")
+		failed <- err
+	}()
+	if _, err := os.ReadFile(begun); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-failed; !fault.Is(err, fault.Canceled) {
+		t.Error(err)
+	}
+	if _, err := d.Volume(t.Context(), "one"); !fault.Is(err, fault.NotFound) {
+		t.Errorf("it was removed: %v", err)
+	}
+	if list, err := d.Volumes(t.Context()); err != nil || len(list) > 0 {
+		t.Errorf("it was removed: %v, %v", list, err)
+	}
+	s.script("remove", `rm -f "$at"`)
+	if removed, err := d.Remove(t.Context(), "one"); err != nil || !removed {
+		t.Errorf("again: %t, %v", removed, err)
+	}
+}
+
+// TestARemovalThatCannotBeForgotten is one all the same: the next call forgets it.
+func TestARemovalThatCannotBeForgotten(t *testing.T) {
+	s := newShelf(t, t.TempDir())
+	s.script("detach", `[ -e "$at" ]`)
+	d := s.open()
+	if _, _, err := d.Ensure(t.Context(), disk("one", 4)); err != nil {
+		t.Fatal(err)
+	}
+	away, record := filepath.Join(s.dir, "record"), d.path("one")
+	s.script("remove", `rm "$at"; mv `+record+" "+away+"; mkdir -p "+record+"/in-the-way")
+	if removed, err := d.Remove(t.Context(), "one"); removed || !fault.Is(err, fault.Environment) {
+		t.Errorf("%t, %v", removed, err)
+	}
+	if err := errors.Join(os.RemoveAll(record), os.Rename(away, record)); err != nil {
+		t.Fatal(err)
+	}
+	if removed, err := d.Remove(t.Context(), "one"); !removed || err != nil {
+		t.Errorf("again: %t, %v", removed, err)
+	}
+}
+
 // TestScriptsThatFail leave what was there, and their words are told.
 func TestScriptsThatFail(t *testing.T) {
 	for script, text := range map[string]string{
