@@ -723,3 +723,22 @@ func filesWith(t *testing.T, dir, text string) (found []string) {
 	}
 	return found
 }
+
+// A line without end of a secret that overlaps itself is shown in as many pieces as it has, all hidden.
+func TestALineOfNothingButASecret(t *testing.T) {
+	output := filepath.Join(t.TempDir(), "output")
+	if err := os.WriteFile(output, []byte(strings.Repeat("0", 3*longestLine)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hidden := secret.NewValues([]string{"000000"})
+	var lines []string
+	r := &taskRun{ctx: t.Context(), task: Task{Hidden: hidden}, log: func(line string) {
+		if lines = append(lines, hidden.Text(line)); len(lines) > 100 {
+			panic("it is followed without end")
+		}
+	}}
+	more, err := (&command{run: r, output: output}).lines(true)
+	if shown := strings.ReplaceAll(strings.Join(lines, ""), secret.Mark, ""); more || err != nil || len(lines) > 4 || len(shown) >= 6 {
+		t.Errorf("%t, %v: %d lines that show %q", more, err, len(lines), shown)
+	}
+}

@@ -99,30 +99,25 @@ func (v *Values) Error(err error) error {
 	return fault.New(fault.CodeOf(err), "%s", v.Text(err.Error()))
 }
 
-// Cut is where the beginning of a long line can be divided from what follows, so that no secret lies on both sides. What is
-// behind it waits for what follows.
+// Cut is where the beginning of a long line can be divided from what follows, so that both show what the whole would. What is behind it waits for what
+// follows. Of a line that is as long as the longest secret, or longer, something is let go, also where secrets overlap without end.
 func (v *Values) Cut(line string) int {
 	if v == nil || len(v.texts) == 0 {
 		return len(line)
 	}
-	at := max(0, len(line)-len(v.texts[0])+1)
-	for {
-		begin := v.across(line, at)
-		if begin < 0 {
-			return at
-		}
-		at = begin
+	at := 0
+	for decided := len(line) - len(v.texts[0]); at <= decided; { // whether a secret begins here
+		at += max(1, len(v.begins(line[at:])))
 	}
+	return at
 }
 
-// across is where a secret begins that lies on both sides of a place in a line; -1 if none does.
-func (v *Values) across(line string, at int) int {
-	for begin := max(0, at-len(v.texts[0])+1); begin < at; begin++ {
-		for _, t := range v.byFirst[line[begin]] {
-			if begin+len(t) > at && strings.HasPrefix(line[begin:], t) {
-				return begin
-			}
+// begins is the secret that a text begins with, of several the one that is hidden; empty if it begins with none.
+func (v *Values) begins(text string) string {
+	for _, t := range v.byFirst[text[0]] {
+		if strings.HasPrefix(text, t) {
+			return t
 		}
 	}
-	return -1
+	return ""
 }
