@@ -142,6 +142,9 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 
 // startCluster runs an empty cluster until the script ends.
 func startCluster(env *testscript.Env) error {
+	if err := os.Chmod(filepath.Dir(env.WorkDir), 0o711); err != nil { // nodes take files that everybody reaches
+		return err
+	}
 	dir, stop, err := cluster(2)
 	env.Defer(func() {
 		if err := stop(); err != nil {

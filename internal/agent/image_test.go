@@ -63,7 +63,7 @@ type imaged struct {
 
 func newImaged(t *testing.T) *imaged {
 	t.Helper()
-	dir := t.TempDir()
+	dir := testkit.OpenDir(t)
 	pretended, err := fake.Open(fake.Config{Dir: filepath.Join(dir, "fake")})
 	if err != nil {
 		t.Fatal(err)

@@ -20,11 +20,15 @@ func ImageCommand() *cobra.Command {
 	return cmd
 }
 
-// guestDir is where this user's tiny guests are kept; otherwise is for a user who has no directory of that kind.
+// guestDir is where this user's tiny guests are kept; otherwise is for a user who has no directory of that kind. Those of root, whose home is closed to
+// others, are where everybody reaches them: machines run as users without rights.
 func guestDir(otherwise string) string {
 	cache, err := os.UserCacheDir()
-	if err != nil {
+	switch {
+	case err != nil:
 		cache = otherwise
+	case os.Geteuid() == 0 && os.Getenv("XDG_CACHE_HOME") == "":
+		cache = "/var/cache"
 	}
 	if cache == "" {
 		return ""

@@ -117,6 +117,7 @@ var layers = []struct {
 	{"internal/authority", Engine},
 	{"internal/wholefile", Engine},
 	{"internal/guarded", Engine},   // it looks at files
+	{"internal/plainfile", Engine}, // it opens files
 	{"internal/tinyguest", Engine}, // what runs guests boots it, and so do tests of adapters
 	{"internal/seed", Engine},      // it writes by way of temporary files
 	{"internal/agent/effect", Engine},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // lying is a node whose copies of images are others than it says, or are gone when they are read.
@@ -54,7 +55,7 @@ func copyRig(t *testing.T) (*rig, agent.Image, *[]imageInstalled) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source := filepath.Join(t.TempDir(), "gone.img")
+	source := filepath.Join(testkit.OpenDir(t), "gone.img")
 	if err := os.WriteFile(source, append(content, "more"...), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -81,7 +81,7 @@ func lookAtAServer(ctx context.Context, t *testing.T, identity, password string)
 func TestWhatAServerPrinted(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "--agents", "--compute", "127.0.0.1:0")
-	disk := filepath.Join(t.TempDir(), "tiny.raw")
+	disk := filepath.Join(testkit.OpenDir(t), "tiny.raw")
 	if err := os.WriteFile(disk, kvm.TinyDisk(), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func TestAMachineFromAnImage(t *testing.T) {
 		testkit.Missingf(t, "qemu-img is not installed")
 	}
 	s := newSite(t, "--agents")
-	dir := t.TempDir()
+	dir := testkit.OpenDir(t)
 	raw, packed, userData := filepath.Join(dir, "tiny.raw"), filepath.Join(dir, "tiny.qcow2"), filepath.Join(dir, "user-data")
 	for path, text := range map[string][]byte{raw: kvm.TinyDisk(), userData: []byte("#cloud-config\npassword: correct-horse\n")} {
 		if err := os.WriteFile(path, text, 0o644); err != nil {
@@ -81,7 +81,7 @@ func TestAnImageFromAnotherNode(t *testing.T) {
 	}
 	s := newSite(t, "--agents", "--nodes", "2")
 	content := append(kvm.TinyDisk(), bytes.Repeat([]byte("more "), 300_000)...) // two pieces
-	path := filepath.Join(t.TempDir(), "tiny.raw")
+	path := filepath.Join(testkit.OpenDir(t), "tiny.raw")
 	if err := os.WriteFile(path, content, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestMachinesShareAnImage(t *testing.T) {
 		testkit.Missingf(t, "qemu-img is not installed")
 	}
 	s := newSite(t, "--agents")
-	path := filepath.Join(t.TempDir(), "tiny.raw")
+	path := filepath.Join(testkit.OpenDir(t), "tiny.raw")
 	if err := os.WriteFile(path, append(kvm.TinyDisk(), bytes.Repeat([]byte("more "), 300_000)...), 0o644); err != nil {
 		t.Fatal(err)
 	}

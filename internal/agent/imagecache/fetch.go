@@ -9,11 +9,11 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/drover-project/drover/internal/diskimage"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/plainfile"
 )
 
 // fetch gets an image, looks at it and keeps it under its sum. What it returns is complete.
@@ -175,23 +175,24 @@ func open(ctx context.Context, source string) (from io.ReadCloser, size int64, e
 	return openURL(ctx, source)
 }
 
-// openFile opens a plain file, and waits for no other.
+// openFile opens a plain file that everybody on the node may read, and no other.
 func openFile(path string) (io.ReadCloser, int64, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := plainfile.Open(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, 0, fault.New(fault.NotFound, "there is no such file on the node").WithHint("the path is one of the node that fetches it; put the file there, or name a URL")
+	case errors.Is(err, plainfile.ErrNotPlain):
+		return nil, 0, fault.New(fault.Invalid, "%w", err).At("source")
 	case err != nil:
 		return nil, 0, fault.New(fault.Environment, "it cannot be opened: %w", err)
 	}
 	info, err := f.Stat()
-	const all = 0o004
-	switch {
-	case err != nil:
-	case !info.Mode().IsRegular():
-		err = fault.New(fault.Invalid, "it is no plain file").At("source")
-	case os.Geteuid() == 0 && info.Mode().Perm()&all == 0: // who names a path is not root of the node, and a machine shows what is in it
-		err = fault.New(fault.Denied, "not everybody on the node may read it").At("source").WithHint("chmod a+r %s", path)
+	closed := ""
+	if err == nil && os.Geteuid() == 0 { // who names a path is not root of the node, and a machine shows what is in it
+		closed, err = plainfile.Closed(f)
+	}
+	if closed != "" {
+		err = fault.New(fault.Denied, "not everybody on the node may read it").At("source").WithHint("%s", plainfile.Opens(closed))
 	}
 	if err != nil {
 		_ = f.Close()

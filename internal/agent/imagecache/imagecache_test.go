@@ -76,7 +76,7 @@ func of(content []byte, source string) Image {
 // file writes a file, and returns its path.
 func (r *rig) file(content []byte) string {
 	r.Helper()
-	path := filepath.Join(r.TempDir(), "file.img")
+	path := filepath.Join(testkit.OpenDir(r), "file.img")
 	if err := os.WriteFile(path, content, 0o644); err != nil {
 		r.Fatal(err)
 	}
@@ -362,6 +362,14 @@ func TestASecretOfTheNode(t *testing.T) {
 	if root := os.Geteuid() == 0; fault.Is(err, fault.Denied) != root || (err == nil) == root {
 		t.Error(err)
 	}
+	dir := filepath.Dir(path)
+	if err := errors.Join(os.Chmod(path, 0o644), os.Chmod(dir, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.Look(t.Context(), of(content, path), r.log)
+	if root := os.Geteuid() == 0; fault.Is(err, fault.Denied) != root || root && !strings.Contains(err.Error(), "chmod a+x "+dir) {
+		t.Errorf("in a directory of root's: %v", err)
+	}
 }
 
 // qemuImg runs the program, which is skipped where there is none.
@@ -384,7 +392,7 @@ func qemuImg(t *testing.T, args ...string) {
 // TestImagesOfQEMU has the program make images, sound ones and others.
 func TestImagesOfQEMU(t *testing.T) {
 	r := newRig(t)
-	dir := t.TempDir()
+	dir := testkit.OpenDir(t)
 	at := func(name string) string { return filepath.Join(dir, name) }
 	qemuImg(t, "create", "-q", "-f", "qcow2", at("good"), "5M")
 	qemuImg(t, "create", "-q", "-f", "qcow2", "-b", at("good"), "-F", "qcow2", at("backed"))
@@ -421,7 +429,7 @@ func TestImagesOfQEMU(t *testing.T) {
 // TestAnImageThatIsCutOff is refused, though its beginning is sound, and so is one with a damaged table; one that has lost room alone is taken.
 func TestAnImageThatIsCutOff(t *testing.T) {
 	r := newRig(t)
-	path := filepath.Join(t.TempDir(), "image")
+	path := filepath.Join(testkit.OpenDir(t), "image")
 	qemuImg(t, "convert", "-f", "raw", "-O", "qcow2", r.file(bytes.Repeat(bootable(1<<20, 'a'), 3)), path)
 	whole, err := os.ReadFile(path)
 	if err != nil {

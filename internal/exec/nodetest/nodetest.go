@@ -561,7 +561,7 @@ func (r *Rig) FailOnce(method string, happens func()) {
 func images(r *Rig) {
 	content := make([]byte, 1024)
 	content[510], content[511] = 0x55, 0xaa
-	path := filepath.Join(r.TempDir(), "one.img")
+	path := filepath.Join(testkit.OpenDir(r.T), "one.img")
 	r.Must(os.WriteFile(path, content, 0o644))
 	var told []string
 	log := func(line string) { told = append(told, line) }

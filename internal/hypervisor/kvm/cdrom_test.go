@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // disc is a CD that a machine starts the tiny guest from, in the form that BIOSes know (El Torito): a boot record that leads to a catalog, and that
@@ -42,7 +43,7 @@ func TestAMachineStartsFromADisc(t *testing.T) {
 	n := newNode(t)
 	d := n.open()
 	spec := n.guest(d)
-	path := filepath.Join(t.TempDir(), "disc.iso")
+	path := filepath.Join(testkit.OpenDir(t), "disc.iso")
 	if err := os.WriteFile(path, disc(), 0o444); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +120,7 @@ func TestDiscsThatAreNone(t *testing.T) {
 		}
 		n.is(d, hypervisor.Stopped)
 	}
-	secret := filepath.Join(t.TempDir(), "secret.iso")
+	secret := filepath.Join(testkit.OpenDir(t), "secret.iso")
 	if err := os.WriteFile(secret, disc(), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/plainfile"
 )
 
 // The names of what is in the directory of a machine that runs.
@@ -159,19 +160,22 @@ func (m *machine) openNamed(name, path string) (*os.File, error) {
 	if !filepath.IsAbs(path) {
 		return nil, refused(name, path, "the path of a file on the node")
 	}
-	f, err := os.Open(path)
-	if err != nil {
+	f, err := plainfile.Open(path)
+	switch {
+	case errors.Is(err, plainfile.ErrNotPlain):
+		return nil, fault.New(fault.Environment, "what the hypervisor parameter %s names is no file: %s", name, path).At("hvparams")
+	case err != nil:
 		return nil, fault.New(fault.Environment, "what the hypervisor parameter %s names cannot be opened: %w", name, err).At("hvparams")
+	case m.driver.user == nil:
+		return f, nil
 	}
-	info, err := f.Stat()
-	const all = 0o004
+	closed, err := plainfile.Closed(f)
 	switch {
 	case err != nil:
-	case !info.Mode().IsRegular():
-		err = fault.New(fault.Environment, "what the hypervisor parameter %s names is no file: %s", name, path).At("hvparams")
-	case m.driver.user != nil && info.Mode().Perm()&all == 0:
+		err = fault.New(fault.Environment, "who may read what the hypervisor parameter %s names cannot be told: %w", name, err).At("hvparams")
+	case closed != "":
 		err = fault.New(fault.Environment, "not everybody may read %s, which the hypervisor parameter %s names, and guests run as a user without rights", path, name).At("hvparams").
-			WithHint("chmod a+r %s", path)
+			WithHint("%s", plainfile.Opens(closed))
 	}
 	if err != nil {
 		_ = f.Close()

@@ -3,6 +3,7 @@ package kvm
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -605,7 +606,7 @@ func TestWhatQEMUComplainsOf(t *testing.T) {
 	if !fault.Is(err, fault.Environment) || !strings.Contains(err.Error(), "/nonexistent/vmlinuz") {
 		t.Errorf("%v", err)
 	}
-	none := filepath.Join(t.TempDir(), "none") // a file that is no kernel
+	none := filepath.Join(testkit.OpenDir(t), "none") // a file that is no kernel
 	if err := os.WriteFile(none, []byte("no kernel"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -620,6 +621,20 @@ func TestWhatQEMUComplainsOf(t *testing.T) {
 		if os.Geteuid() == 0 {
 			t.Errorf("%v", err)
 		}
+	}
+	if err := errors.Join(os.Chmod(none, 0o644), os.Chmod(filepath.Dir(none), 0o750)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = d.Start(t.Context(), spec); os.Geteuid() == 0 && (!fault.Is(err, fault.Environment) || !strings.Contains(err.Error(), "chmod a+x "+filepath.Dir(none))) {
+		t.Errorf("%v", err)
+	}
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	spec.Params = map[string]any{"kernel_path": pipe}
+	if _, err = d.Start(t.Context(), spec); !fault.Is(err, fault.Environment) || !strings.Contains(err.Error(), "is no file") {
+		t.Errorf("%v", err)
 	}
 	spec.Params = map[string]any{"kernel_path": t.TempDir()}
 	if _, err = d.Start(t.Context(), spec); !fault.Is(err, fault.Environment) {
