@@ -3,7 +3,7 @@
 //
 // Invariants:
 //   - Under a name is an export that is whole, or none, whenever the agent is killed; a new one takes the place of the one before at one moment
-//     (TestANewExportTakesThePlace).
+//     (TestANewExportTakesThePlace), or, on a file system that cannot do that, behind it (TestAFileSystemThatExchangesNothing).
 //   - What is named from outside is in the directory of exports, or is refused (TestNothingElseIsRead).
 //   - Holes stay holes, and files are their owner's alone (TestPieces).
 //   - What nobody made whole goes when it is a week old (TestWhatIsLeftGoes).
@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,18 +30,30 @@ import (
 const (
 	// staged has what is being made. It begins with a dot, as no export does.
 	staged = ".staged"
+	// replaced begins the name of an export there whose place another one is just taking.
+	replaced = ".replaced-"
 	// left is how long something is kept there that nobody makes whole: longer than any job waits for a node.
 	left = 7 * 24 * time.Hour
 )
 
 // Exports are those of a node. It is safe for concurrent use; who makes one under an id has that id for itself.
-type Exports struct{ dir string }
+type Exports struct {
+	dir string
+	// exchange has two directories change places at one moment.
+	exchange func(one, other string) error
+}
 
 // Open returns the exports in a directory, which is made with the first. What was begun there long ago is removed.
 func Open(dir string, now time.Time) *Exports {
-	x := &Exports{dir: dir}
+	x := &Exports{dir: dir, exchange: func(one, other string) error {
+		return unix.Renameat2(unix.AT_FDCWD, one, unix.AT_FDCWD, other, unix.RENAME_EXCHANGE)
+	}}
 	entries, _ := os.ReadDir(filepath.Join(dir, staged)) // most nodes have none
 	for _, e := range entries {
+		if name, is := strings.CutPrefix(e.Name(), replaced); is {
+			x.putBack(name)
+			continue
+		}
 		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > left {
 			_ = os.RemoveAll(filepath.Join(dir, staged, e.Name())) // it is tried again at the next start
 		}
@@ -224,10 +237,7 @@ func (x *Exports) Finish(id string, e *export.Export) error {
 		err = wholefile.Write(filepath.Join(from, export.File), text)
 	}
 	if err == nil {
-		err = unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_EXCHANGE)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = os.Rename(from, to)
-		}
+		err = x.replace(from, to)
 	}
 	if err == nil {
 		err = wholefile.Flush(x.dir)
@@ -236,6 +246,39 @@ func (x *Exports) Finish(id string, e *export.Export) error {
 		return fault.New(fault.Environment, "cannot put the export of %s in place: %w", e.Name, err)
 	}
 	return x.Discard(id)
+}
+
+// replace has one directory take the place of another, if that is there.
+func (x *Exports) replace(from, to string) error {
+	err := x.exchange(from, to)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return os.Rename(from, to)
+	case !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EOPNOTSUPP):
+		return err
+	}
+	away := filepath.Join(x.dir, staged, replaced+filepath.Base(to)) // the file system knows nothing of the kind: NFS, CIFS
+	if err := os.RemoveAll(away); err != nil {
+		return err
+	}
+	if err := os.Rename(to, away); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Rename(from, to); err != nil {
+		x.putBack(filepath.Base(to))
+		return err
+	}
+	return os.RemoveAll(away)
+}
+
+// putBack has an export be in its place again that another one was taking; if that has it, it removes the one before.
+func (x *Exports) putBack(name string) {
+	away, place := filepath.Join(x.dir, staged, replaced+name), filepath.Join(x.dir, name)
+	if _, err := os.Lstat(place); errors.Is(err, fs.ErrNotExist) {
+		_ = os.Rename(away, place) // as below
+		return
+	}
+	_ = os.RemoveAll(away) // it is tried again at the next start
 }
 
 // asDumped is what an export says, with disks as large as their dumps: a volume may be larger than its disk was asked for, and who imports it needs the

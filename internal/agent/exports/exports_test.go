@@ -62,6 +62,47 @@ func TestANewExportTakesThePlace(t *testing.T) {
 }
 
 // TestAnExportHasRoomForItsDumps: a volume of LVM is of whole extents, however small its disk is.
+// TestAFileSystemThatExchangesNothing, as NFS: an export is replaced all the same, and of the two there is one behind a kill.
+func TestAFileSystemThatExchangesNothing(t *testing.T) {
+	x := open(t)
+	for _, why := range []error{syscall.EINVAL, syscall.ENOSYS, syscall.EOPNOTSUPP} {
+		x.exchange = func(string, string) error { return why }
+		for _, id := range []string{"first", "second"} {
+			x.make(t, id, "web1", "content of "+id)
+			if e, err := x.Read("web1"); err != nil || e.ID != id {
+				t.Errorf("%v: %+v, %v", why, e, err)
+			}
+		}
+		if rest, err := os.ReadDir(filepath.Join(x.dir, staged)); err != nil || len(rest) != 0 {
+			t.Errorf("%v: %v is left, %v", why, rest, err)
+		}
+		must(t, x.Remove("web1"))
+	}
+	x.exchange = func(string, string) error { return syscall.EIO }
+	data := []byte("x")
+	must(t, x.Keep(Place{ID: "id", File: "d0"}, Piece{Data: data, Next: 1, Size: 1}))
+	if err := x.Finish("id", &export.Export{ID: "id", Name: "web1"}); !fault.Is(err, fault.Environment) {
+		t.Errorf("another error: %v", err)
+	}
+
+	x = Open(x.dir, time.Now())
+	x.make(t, "one", "web1", "content of one")
+	away := filepath.Join(x.dir, staged, replaced+"web1")
+	must(t, os.Rename(filepath.Join(x.dir, "web1"), away)) // and here the agent was killed
+	x = Open(x.dir, time.Now())
+	if e, err := x.Read("web1"); err != nil || e.ID != "one" {
+		t.Errorf("it is not put back: %+v, %v", e, err)
+	}
+	must(t, os.MkdirAll(away, 0o700)) // or here, behind its end
+	x = Open(x.dir, time.Now())
+	if e, err := x.Read("web1"); err != nil || e.ID != "one" {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if _, err := os.Lstat(away); !os.IsNotExist(err) {
+		t.Errorf("what it took the place of is left: %v", err)
+	}
+}
+
 func TestAnExportHasRoomForItsDumps(t *testing.T) {
 	x := open(t)
 	const mib = 1 << 20
