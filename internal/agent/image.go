@@ -55,12 +55,15 @@ func (a *Agent) FetchImage(ctx context.Context, order Order, image Image, log fu
 	return a.images.Look(ctx, image, log)
 }
 
-// stoodOn tells which images the disks of a node stand on, by their sums.
+// stoodOn tells which images the disks of a node stand on, by their sums. It cannot while there is something of which nobody can read what it is.
 func stoodOn(d hypervisor.Driver) func() (map[string]bool, error) {
 	return func() (map[string]bool, error) {
 		all, err := d.Instances(context.Background())
 		sums := map[string]bool{}
 		for i := range all {
+			if all[i].UUID == "" && err == nil {
+				err = fault.New(fault.Environment, "nobody can read what %s is", all[i].Name)
+			}
 			for _, disk := range all[i].Disks {
 				sums[disk.Image] = true
 			}

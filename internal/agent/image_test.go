@@ -257,3 +257,22 @@ func TestWhereThereCanBeNoHoles(t *testing.T) {
 		t.Errorf("%d bytes, %v, %v", len(got), err, errRead)
 	}
 }
+
+// listed is a node that has what a list says.
+type listed struct {
+	hypervisor.Driver
+	all []hypervisor.Instance
+}
+
+func (l listed) Instances(context.Context) ([]hypervisor.Instance, error) { return l.all, nil }
+
+// What images disks stand on is not known while there is something whose record cannot be read: it is listed without its UUID and its disks.
+func TestWhatStandsOnImages(t *testing.T) {
+	known := hypervisor.Instance{Name: "one", UUID: "uuid-1", Disks: []hypervisor.Disk{{Image: "a"}, {Image: "b"}}}
+	if sums, err := stoodOn(listed{all: []hypervisor.Instance{known}})(); err != nil || !sums["a"] || !sums["b"] || sums["c"] {
+		t.Errorf("%v, %v", sums, err)
+	}
+	if _, err := stoodOn(listed{all: []hypervisor.Instance{known, {Name: "uuid-2"}}})(); !fault.Is(err, fault.Environment) || !strings.Contains(err.Error(), "uuid-2") {
+		t.Errorf("what nobody can read: %v", err)
+	}
+}

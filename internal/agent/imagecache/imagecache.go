@@ -234,7 +234,7 @@ func trouble(err error) error {
 }
 
 // makeRoom takes copies away that nobody uses: those that nobody has used for long, and, as long as there is no room for so many bytes, those
-// that were used longest ago. It returns how much may be fetched then.
+// that were used longest ago. Where it cannot be told which images disks stand on, none is taken away. It returns how much may be fetched then.
 func (c *Cache) makeRoom(size int64) (int64, error) {
 	type kept struct {
 		sum  string
@@ -244,13 +244,10 @@ func (c *Cache) makeRoom(size int64) (int64, error) {
 	if err != nil {
 		return 0, trouble(err)
 	}
-	needed, err := c.stoodOn()
-	if err != nil {
-		return 0, fault.New(fault.Environment, "it cannot be told which images disks stand on, so none is taken away: %w", err)
-	}
+	needed, unsure := c.stoodOn()
 	var all []kept
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && cluster.CheckSHA256(e.Name()) == nil && !needed[e.Name()] {
+		if info, err := e.Info(); err == nil && unsure == nil && cluster.CheckSHA256(e.Name()) == nil && !needed[e.Name()] {
 			all = append(all, kept{e.Name(), info.ModTime()})
 		}
 	}
@@ -261,6 +258,9 @@ func (c *Cache) makeRoom(size int64) (int64, error) {
 			return 0, trouble(err)
 		}
 		room := free - free/10
+		if unsure != nil && size > room {
+			return 0, fault.New(fault.Environment, "there is no room for it in %s, and it cannot be told which images disks stand on, so none is taken away: %w", c.dir, unsure)
+		}
 		if len(all) == 0 || size <= room && c.now().Sub(all[0].used) < unused {
 			return room, nil
 		}

@@ -299,8 +299,17 @@ func TestWhatDisksStandOnStays(t *testing.T) {
 	if _, err := r.Look(t.Context(), of(two, r.file(two)), r.log); !fault.Is(err, fault.Environment) || len(r.there()) != 1 {
 		t.Errorf("%v, %v", err, r.there())
 	}
+	r.room = func() (int64, error) { return 1 << 30, nil }
+	r.have(of(two, r.file(two)), two) // there is room for it
+	if got := r.there(); len(got) != 2 {
+		t.Errorf("long unused, and it may be that a disk stands on it: %v", got)
+	}
 	r.unsure = nil
-	r.have(of(two, r.file(two)), two)
+	r.passed.Add(int64(2 * unused))
+	three := bootable(1<<20, 'c')
+	if r.have(of(three, r.file(three)), three); len(r.there()) != 1 {
+		t.Errorf("%v", r.there())
+	}
 }
 
 // TestNothingIsLeft: what a kill left goes, and what is being fetched by another stays.

@@ -645,6 +645,22 @@ func TestWhatQEMUComplainsOf(t *testing.T) {
 	n.start(d, spec)
 }
 
+// TestWhatCannotBeRead is listed as something of which nobody knows what it is and what its disks stand on, and is left alone.
+func TestWhatCannotBeRead(t *testing.T) {
+	n := newNode(t)
+	n.guest(n.open())
+	if err := os.WriteFile(filepath.Join(n.dir, "kvm", uuid, recordFile), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := n.open()
+	if all, err := d.Instances(t.Context()); err != nil || len(all) != 1 || all[0].UUID != "" || all[0].Name != uuid || len(all[0].Disks) > 0 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if _, err := d.Remove(t.Context(), one); !fault.Is(err, fault.Environment) {
+		t.Error(err)
+	}
+}
+
 func TestNoQEMU(t *testing.T) {
 	_, err := Open(t.Context(), Config{Dir: t.TempDir(), QEMU: "/nonexistent/qemu"})
 	if !fault.Is(err, fault.Environment) || !strings.Contains(err.Error(), "install") {
