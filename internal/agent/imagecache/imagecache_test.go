@@ -477,3 +477,44 @@ func TestTheProgramIsMissing(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestWhatHasJustBegunIsNotCleared: of two fetches neither takes the other's file for one that a kill left.
+func TestWhatHasJustBegunIsNotCleared(t *testing.T) {
+	r := newRig(t)
+	if err := r.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	stop, stopped := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				stopped <- nil
+				return
+			default:
+			}
+			if err := r.prepare(); err != nil {
+				stopped <- err
+				return
+			}
+		}
+	}()
+	defer func() {
+		close(stop)
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	}()
+	for range 2000 {
+		f, _, err := r.half(Image{}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !isThere(f) {
+			t.Fatal("it is cleared while it is fetched")
+		}
+		if err := errors.Join(os.Remove(f.Name()), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
