@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -28,7 +27,7 @@ var logicalIDs = map[string]func(c *cluster.Cluster, place diskPlace) []any{
 		return []any{p.driver, p.file(c.SharedFileDir)}
 	},
 	cluster.DiskPlain: func(c *cluster.Cluster, p diskPlace) []any {
-		return []any{cmp.Or(p.vg, c.VolumeGroup), p.uuid + ".disk" + strconv.Itoa(p.index)}
+		return []any{c.VolumeGroup, p.uuid + ".disk" + strconv.Itoa(p.index)}
 	},
 	cluster.DiskDRBD: func(*cluster.Cluster, diskPlace) []any { return nil }, // allotted when the inventory gets it (allotDevices)
 	cluster.DiskExt: func(_ *cluster.Cluster, p diskPlace) []any {
@@ -38,7 +37,7 @@ var logicalIDs = map[string]func(c *cluster.Cluster, place diskPlace) []any{
 
 // diskPlace is what the storage name of a disk is made from.
 type diskPlace struct {
-	instance, dir, driver, vg, uuid, provider string
+	instance, dir, driver, uuid, provider string
 	index                                     int
 }
 
@@ -166,16 +165,39 @@ func (m diskMaker) disk(index int, given map[string]any) (cluster.Disk, error) {
 	if driver == "" {
 		driver = "loop"
 	}
-	vg, _ := given["vg"].(string)
+	if err := m.whereItIs(given, place); err != nil {
+		return d, err
+	}
 	d.LogicalID = logicalIDs[m.template](m.cluster, diskPlace{instance: m.instance, index: index, uuid: d.UUID,
-		dir: dir, driver: driver, vg: vg, provider: provider})
+		dir: dir, driver: driver, provider: provider})
 	if m.template == cluster.DiskDRBD {
-		vg = cmp.Or(vg, m.cluster.VolumeGroup)
-		metaVG, _ := given["metavg"].(string)
-		d.Children = m.volumesOf(&d, vg, cmp.Or(metaVG, vg))
+		d.Children = m.volumesOf(&d)
 	}
 	return d, nil
 }
+
+// whereItIs refuses another volume group than the cluster's, which is the one that nodes keep disks in, and another way to reach a disk than by the node's
+// kernel, which is the one that there is.
+func (m diskMaker) whereItIs(given map[string]any, place string) error {
+	for _, key := range []string{"vg", "metavg"} {
+		switch vg, _ := given[key].(string); {
+		case vg == "" || vg == m.cluster.VolumeGroup:
+		case m.cluster.VolumeGroup == "":
+			return fault.New(fault.Invalid, "The cluster has no volume group, so no disk can be made in '%s'", vg).At(place+"."+key).
+				WithHint("drover cluster modify --vg-name names that of the nodes")
+		default:
+			return fault.New(fault.Invalid, "Nodes keep disks in the volume group '%s', so none can be made in '%s'", m.cluster.VolumeGroup, vg).At(place+"."+key).
+				WithHint("leave %s away", key)
+		}
+	}
+	if access, _ := given["access"].(string); access != "" && access != kernelspace {
+		return fault.New(fault.Invalid, "Disks are reached by the kernel of their node ('%s'), and not by '%s'", kernelspace, access).At(place + ".access")
+	}
+	return nil
+}
+
+// kernelspace is how disks are reached.
+const kernelspace = "kernelspace"
 
 // diskKeys are the properties of a disk that clients may give. Storage
 // providers may have more.

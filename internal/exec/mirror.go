@@ -107,13 +107,13 @@ func firstFree(taken map[int64]bool, from int64) int64 {
 }
 
 // volumesOf are the volumes of a mirrored disk on each of its nodes.
-func (m diskMaker) volumesOf(d *cluster.Disk, vg, metaVG string) []cluster.Disk {
-	volume := func(group, suffix string, size int64) cluster.Disk {
+func (m diskMaker) volumesOf(d *cluster.Disk) []cluster.Disk {
+	volume := func(suffix string, size int64) cluster.Disk {
 		uuid := m.env.NewUUID()
 		return cluster.Disk{UUID: uuid, CTime: d.CTime, MTime: d.MTime, Type: cluster.DiskPlain, Size: size, Mode: d.Mode, Params: cluster.Params{},
-			LogicalID: []any{group, uuid + d.IVName[len("disk/"):] + suffix}}
+			LogicalID: []any{m.cluster.VolumeGroup, uuid + d.IVName[len("disk/"):] + suffix}}
 	}
-	return []cluster.Disk{volume(vg, "_data", d.Size), volume(metaVG, "_meta", drbdMeta)}
+	return []cluster.Disk{volume("_data", d.Size), volume("_meta", drbdMeta)}
 }
 
 // copiesOf are disks as a node of their instance makes them: what is mirrored is copied from its primary node.
