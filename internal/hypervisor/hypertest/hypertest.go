@@ -183,7 +183,7 @@ func (s *suite) disks() {
 	s.refused("an instance whose Prepare failed", fault.NotFound, err)
 }
 
-// lostDisk: a disk whose content is gone is none of those that the instance has, and is made anew when it is prepared. Pretended disks have none to lose.
+// lostDisk: a disk whose content is gone is none of those that the instance has, and is made anew when it is prepared, as large as it is to be then. Pretended disks have none to lose.
 func (s *suite) lostDisk() {
 	ctx := s.Context()
 	disks := []hypervisor.Disk{{UUID: "a", Size: 8}, {UUID: "b", Size: 4}}
@@ -200,8 +200,9 @@ func (s *suite) lostDisk() {
 	}
 	_, err := s.d.Start(ctx, spec("one", disks...))
 	s.refused("Start without its disk", fault.WrongState, err)
+	disks[0].Size = 2
 	s.do("Prepare of what is lost", true)(s.d.Prepare(ctx, thing("one"), mark, disks))
-	if got := s.state("one", hypervisor.Stopped).Disks; len(got) != 2 {
+	if got := s.state("one", hypervisor.Stopped).Disks; len(got) != 2 || got[0].Size != 2 {
 		s.Fatalf("made anew it has %+v", got)
 	}
 }

@@ -118,9 +118,12 @@ func (m *machine) prepare(ctx context.Context, disks []hypervisor.Disk) (changed
 	next := *before
 	next.Disks = slices.Clone(before.Disks)
 	for _, disk := range disks {
-		if i := diskIndex(next.Disks, disk.UUID); i < 0 {
+		switch i := diskIndex(next.Disks, disk.UUID); {
+		case i < 0:
 			next.Disks = append(next.Disks, disk)
-		} else {
+		case m.lost(ctx, &next.Disks[i]):
+			next.Disks[i] = disk // what it had been counts no more
+		default:
 			next.Disks[i].Size = max(next.Disks[i].Size, disk.Size)
 		}
 	}
@@ -144,6 +147,12 @@ func (m *machine) prepare(ctx context.Context, disks []hypervisor.Disk) (changed
 		changed = changed || isNew || grown || told
 	}
 	return changed, nil
+}
+
+// lost tells whether a disk that is noted has no volume.
+func (m *machine) lost(ctx context.Context, disk *hypervisor.Disk) bool {
+	_, err := m.driver.cfg.Volumes.Volume(ctx, disk.Template, disk.UUID)
+	return fault.Is(err, fault.NotFound)
 }
 
 // ensure makes or grows the volume of a disk. One with a format that a machine is using is grown by that: nobody else may change its file, and is told its size by it.
