@@ -50,11 +50,10 @@ func newNode(env *Env, snap *cluster.Snapshot) (*cluster.Node, error) {
 		return nil, fault.New(fault.NotFound, "Node %s is not in the configuration", name)
 	case old != nil && op.Has("group"):
 		return nil, fault.New(fault.Invalid, "Cannot pass a node group when a node is being readded").At("group")
+	case len(op.Map("hv_state")) > 0, len(op.Map("disk_state")) > 0: // clients send empty ones
+		return nil, fault.New(fault.Invalid, "Parameters 'hv_state' and 'disk_state' can't be set yet")
 	case old != nil:
-		node := old.Clone()
-		node.Offline, node.Drained = false, false
-		node.Touch(env.nanos())
-		return node, nil
+		return env.readded(snap, old)
 	}
 	group, err := groupForNode(snap, op.Str("group"))
 	if err != nil {
@@ -66,6 +65,38 @@ func newNode(env *Env, snap *cluster.Snapshot) (*cluster.Node, error) {
 	}
 	node := cluster.NewNode(env.NewUUID(), name, ip, group.UUID, env.nanos())
 	return node, env.describeNode(snap, node)
+}
+
+// readded is a node that was set up anew: it is in service, and what the opcode says of it counts. What it does not speak of stays.
+func (e *Env) readded(snap *cluster.Snapshot, old *cluster.Node) (*cluster.Node, error) {
+	op, node := e.Op, old.Clone()
+	secondary := old.SecondaryIP
+	if ip := op.Str("primary_ip"); op.Has("primary_ip") && ip != old.PrimaryIP {
+		var err error
+		if node.PrimaryIP, err = nodeAddress(snap, ip); err != nil {
+			return nil, err
+		}
+		secondary = ip // unless it is said
+	}
+	if op.Has("secondary_ip") {
+		secondary = op.Str("secondary_ip")
+	}
+	if secondary != old.SecondaryIP {
+		return nil, fault.New(fault.Invalid, "Readded node doesn't have the same IP address configuration as before").At("secondary_ip").
+			WithHint("its secondary address is %s; drover node modify changes it", old.SecondaryIP)
+	}
+	node.Offline, node.Drained, node.Powered = false, false, true
+	if err := e.describeNode(snap, node); err != nil {
+		return nil, err
+	}
+	switch {
+	case !node.VMCapable && hostsAny(snap, node.UUID):
+		return nil, fault.New(fault.WrongState, "Node %s being re-added with vm_capable flag set to false, but it already holds instances", node.Name).At("vm_capable")
+	case !node.MasterCapable && node.UUID == snap.Cluster().MasterNode:
+		return nil, fault.New(fault.WrongState, "Master must remain master capable").At("master_capable")
+	}
+	node.Touch(e.nanos())
+	return node, nil
 }
 
 // sameNode finds the node that a new name would be mistaken for: the one of that name, or one
@@ -85,7 +116,7 @@ func sameNode(snap *cluster.Snapshot, name string) (*cluster.Node, error) {
 	return nil, nil
 }
 
-// describeNode sets what the opcode says about a new node.
+// describeNode sets what the opcode says about a node that is added.
 func (e *Env) describeNode(snap *cluster.Snapshot, node *cluster.Node) error {
 	op := e.Op
 	if op.Has("secondary_ip") {
@@ -104,8 +135,14 @@ func (e *Env) describeNode(snap *cluster.Snapshot, node *cluster.Node) error {
 	if err != nil {
 		return err
 	}
-	node.NDParams = cluster.SetParams(nil, nd)
-	node.MasterCandidate = node.MasterCapable && candidates(snap) < snap.Cluster().PoolSize
+	if op.Has("ndparams") {
+		node.NDParams = cluster.SetParams(nil, nd)
+	}
+	others := candidates(snap)
+	if before := snap.Node(node.UUID); before != nil && before.MasterCandidate {
+		others--
+	}
+	node.MasterCandidate = node.MasterCapable && others < snap.Cluster().PoolSize
 	return nil
 }
 

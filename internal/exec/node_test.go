@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/drover-project/drover/internal/cluster"
@@ -37,6 +38,52 @@ func TestNodeAdd(t *testing.T) {
 	}
 	r.must("null", "OP_NODE_ADD", params{"node_name": "node4", "primary_ip": "192.0.2.4"})
 	r.refuses("OpPrereqError", "The address of the node is missing", "OP_NODE_ADD", params{"node_name": "node5"})
+}
+
+// A node that is added again is what the opcode says of it, where that can be.
+func TestNodeReadd(t *testing.T) {
+	const elsewhere = "Readded node doesn't have the same IP address configuration as before (its secondary address is 127.0.0.2; drover node modify changes it)"
+	r := newRig(t, "node1", "node2", "node3")
+	r.mirrored("pair", false)
+	again := func(name string, p params) params {
+		p["node_name"], p["readd"] = name, true
+		return p
+	}
+	for _, c := range []struct {
+		text, node string
+		p          params
+	}{
+		{elsewhere, "node2", params{"primary_ip": "192.0.2.77"}},
+		{elsewhere, "node2", params{"secondary_ip": "192.0.2.77"}},
+		{"Invalid primary IP 'x'", "node2", params{"primary_ip": "x"}},
+		{"The address 127.0.0.1 is already that of node node1", "node2", params{"primary_ip": "127.0.0.1"}},
+		{"Node node2 being re-added with vm_capable flag set to false, but it already holds instances", "node2", params{"vm_capable": false}},
+		{"Master must remain master capable", "node1", params{"master_capable": false}},
+		{"Parameters 'hv_state' and 'disk_state' can't be set yet", "node2", params{"hv_state": params{"fake": params{"mem_node": 1}}}},
+	} {
+		r.refuses("OpPrereqError", c.text, "OP_NODE_ADD", again(c.node, c.p))
+	}
+	r.setNode("node3", func(n *cluster.Node) { n.Offline, n.Powered, n.NDParams = true, false, cluster.Params{"oob_program": "/oob"} })
+	is := func(want cluster.Node) {
+		t.Helper()
+		n := r.keeper.Snapshot().NodeNamed("node3")
+		got := cluster.Node{MasterCandidate: n.MasterCandidate, MasterCapable: n.MasterCapable, VMCapable: n.VMCapable, Powered: n.Powered, Offline: n.Offline, NDParams: n.NDParams, PrimaryIP: n.PrimaryIP, SecondaryIP: n.SecondaryIP}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("it is %+v, want %+v", got, want)
+		}
+	}
+	want := cluster.Node{MasterCandidate: true, MasterCapable: true, VMCapable: true, Powered: true, NDParams: cluster.Params{"oob_program": "/oob"}, PrimaryIP: "127.0.0.3", SecondaryIP: "127.0.0.3"}
+	r.must("null", "OP_NODE_ADD", again("node3", params{"primary_ip": "127.0.0.3", "secondary_ip": "127.0.0.3"})) // as it was
+	is(want)
+	r.must("null", "OP_NODE_ADD", again("node3", params{"vm_capable": false, "master_capable": false, "ndparams": params{"spindle_count": 7}}))
+	want.VMCapable, want.MasterCapable, want.MasterCandidate, want.NDParams = false, false, false, cluster.Params{"spindle_count": int64(7)}
+	is(want)
+	r.must("null", "OP_NODE_ADD", again("node3", params{})) // which says nothing of them
+	is(want)
+	r.setNode("node3", func(n *cluster.Node) { n.SecondaryIP = "198.51.100.3" })
+	r.must("null", "OP_NODE_ADD", again("node3", params{"primary_ip": "192.0.2.3", "secondary_ip": "198.51.100.3", "master_capable": true}))
+	want.PrimaryIP, want.SecondaryIP, want.MasterCapable, want.MasterCandidate = "192.0.2.3", "198.51.100.3", true, true
+	is(want)
 }
 
 func TestNodeModify(t *testing.T) {
