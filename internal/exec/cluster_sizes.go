@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/opcode"
 )
@@ -107,37 +109,35 @@ func (e *Env) sizesOn(ctx context.Context, snap *cluster.Snapshot, instances []*
 			continue
 		}
 		a, err := e.onlineAgent(node)
-		if err == nil {
-			err = sizesOf(ctx, a, of[node.UUID], out)
-		}
-		switch {
-		case ctx.Err() != nil:
-			return nil, err
-		case err != nil:
+		if err != nil {
 			e.Warnf("Node %s does not tell the sizes of its disks, ignoring: %v", node.Name, err)
+			continue
+		}
+		if e.sizesOf(ctx, a, of[node.UUID], out); ctx.Err() != nil {
+			return nil, fault.New(fault.Canceled, "the sizes of disks were asked for: %w", context.Cause(ctx))
 		}
 	}
 	return out, nil
 }
 
-// sizesOf asks one node.
-func sizesOf(ctx context.Context, a Node, instances []*cluster.Instance, out map[string]int64) error {
-	list, err := a.Instances(ctx)
-	if err != nil {
-		return err
-	}
-	there := map[string]int64{}
-	for i := range list {
-		for _, d := range list[i].Disks {
-			there[list[i].UUID+" "+d.UUID] = int64(d.Size)
-		}
-	}
+// sizesOf asks one node for each of its instances, since what it lists are its notes.
+func (e *Env) sizesOf(ctx context.Context, a Node, instances []*cluster.Instance, out map[string]int64) {
 	for _, inst := range instances {
-		for i := range inst.Disks {
-			out[inst.Disks[i].UUID] = there[inst.UUID+" "+inst.Disks[i].UUID]
+		there, err := disksThere(ctx, a, inst)
+		switch {
+		case fault.Is(err, fault.Exists): // what it has is another one's
+			there = make([]*hypervisor.Disk, len(inst.Disks))
+		case err != nil:
+			e.Warnf("Node %s does not tell the sizes of the disks of instance %s, ignoring: %v", a.Node(), inst.Name, err)
+			continue
+		}
+		for i, d := range there {
+			out[inst.Disks[i].UUID] = 0
+			if d != nil {
+				out[inst.Disks[i].UUID] = int64(d.Has())
+			}
 		}
 	}
-	return nil
 }
 
 // withSizes is an instance whose disks are recorded with the sizes that were found.

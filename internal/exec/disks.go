@@ -38,7 +38,7 @@ var logicalIDs = map[string]func(c *cluster.Cluster, place diskPlace) []any{
 // diskPlace is what the storage name of a disk is made from.
 type diskPlace struct {
 	instance, dir, driver, uuid, provider string
-	index                                     int
+	index                                 int
 }
 
 func (p diskPlace) file(base string) string {
@@ -183,7 +183,7 @@ func (m diskMaker) whereItIs(given map[string]any, place string) error {
 		switch vg, _ := given[key].(string); {
 		case vg == "" || vg == m.cluster.VolumeGroup:
 		case m.cluster.VolumeGroup == "":
-			return fault.New(fault.Invalid, "The cluster has no volume group, so no disk can be made in '%s'", vg).At(place+"."+key).
+			return fault.New(fault.Invalid, "The cluster has no volume group, so no disk can be made in '%s'", vg).At(place + "." + key).
 				WithHint("drover cluster modify --vg-name names that of the nodes")
 		default:
 			return fault.New(fault.Invalid, "Nodes keep disks in the volume group '%s', so none can be made in '%s'", m.cluster.VolumeGroup, vg).At(place+"."+key).

@@ -122,13 +122,14 @@ func (e *Env) activating(ctx context.Context, inst *cluster.Instance, node *clus
 		case d == nil:
 			return nil, step, fault.New(fault.WrongState, "Cannot activate block devices: node %s has no disk %d of instance %s", node.Name, i, inst.Name).
 				WithHint("%s", howToMend(inst, node))
-		case d.Size == disks[i].Size:
+		case d.Has() == disks[i].Size:
+		case d.Has() > disks[i].Size && d.Size == disks[i].Size: // its volume has whole extents
 		case !e.Op.Bool("ignore_size"):
 			return nil, step, fault.New(fault.WrongState, "Cannot activate block devices: disk %d of instance %s is recorded with %s, and has %s on node %s",
-				i, inst.Name, sizeText(int64(disks[i].Size)), sizeText(int64(d.Size)), node.Name).
+				i, inst.Name, sizeText(int64(disks[i].Size)), sizeText(int64(d.Has())), node.Name).
 				WithHint("drover cluster repair-disk-sizes records what it has; --ignore-size leaves it as it is")
 		default:
-			disks[i].Size = d.Size
+			disks[i].Size = d.Has()
 		}
 	}
 	step = onNode(prepareDisks, node.UUID, inst.UUID, "make the disks of instance "+inst.Name+" available", prepareArgs{inst.Name, disks})

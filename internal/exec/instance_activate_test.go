@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -141,4 +142,35 @@ func TestSizesAreRecordedAsTheyAre(t *testing.T) {
 	r.down["node1"] = true
 	r.must(`[]`, "OP_CLUSTER_REPAIR_DISK_SIZES", nil)
 	r.refuses("OpPrereqError", "Instance 'nosuch' not known", "OP_CLUSTER_REPAIR_DISK_SIZES", params{"instances": []any{"nosuch"}})
+}
+
+// volumed is a node that finds volumes of another size than it has noted.
+type volumed struct {
+	anyNode
+	size int
+}
+
+func (n volumed) Instance(ctx context.Context, of hypervisor.Thing) (hypervisor.Instance, error) {
+	i, err := n.anyNode.Instance(ctx, of)
+	for d := range i.Disks {
+		i.Disks[d].Volume = n.size
+	}
+	return i, err
+}
+
+// What a volume has counts, and not what its node has noted: sizes are recorded as they are, one that is too small is not made available, and one that is
+// larger than it was asked for is.
+func TestSizesAreThoseOfVolumes(t *testing.T) {
+	r := newRig(t)
+	r.create("one", false)
+	has := func(size int) { r.wrap = func(n Node) Node { return volumed{n, size} } }
+	has(32)
+	r.must(r.device("one"), "OP_INSTANCE_ACTIVATE_DISKS", one(nil))
+	r.must(`[["one",0,"size",32]]`, "OP_CLUSTER_REPAIR_DISK_SIZES", nil)
+	r.must(`[]`, "OP_CLUSTER_REPAIR_DISK_SIZES", nil)
+	r.must(r.device("one"), "OP_INSTANCE_ACTIVATE_DISKS", one(nil))
+	has(4)
+	r.refuses("OpPrereqError", "Cannot activate block devices: disk 0 of instance one is recorded with 32M, and has 4M on node node1 "+
+		"(drover cluster repair-disk-sizes records what it has; --ignore-size leaves it as it is)", "OP_INSTANCE_ACTIVATE_DISKS", one(nil))
+	r.must(`[["one",0,"size",4]]`, "OP_CLUSTER_REPAIR_DISK_SIZES", nil)
 }

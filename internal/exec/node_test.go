@@ -63,7 +63,9 @@ func TestNodeReadd(t *testing.T) {
 	} {
 		r.refuses("OpPrereqError", c.text, "OP_NODE_ADD", again(c.node, c.p))
 	}
-	r.setNode("node3", func(n *cluster.Node) { n.Offline, n.Powered, n.NDParams = true, false, cluster.Params{"oob_program": "/oob"} })
+	r.setNode("node3", func(n *cluster.Node) {
+		n.Offline, n.Powered, n.NDParams = true, false, cluster.Params{"oob_program": "/oob"}
+	})
 	is := func(want cluster.Node) {
 		t.Helper()
 		n := r.keeper.Snapshot().NodeNamed("node3")

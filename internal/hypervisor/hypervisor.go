@@ -28,6 +28,7 @@
 package hypervisor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -120,11 +121,17 @@ type Disk struct {
 	From string `json:"from,omitempty"`
 	// Behind is how many MiB of a mirrored disk are not copied yet. It is told, and not asked for.
 	Behind int `json:"behind,omitempty"`
+	// Volume is how many MiB the content has room for, as Driver.Instance tells it: it may be more than what was asked for, or less if somebody else has
+	// changed it. 0 where disks are pretended, and where nobody has looked.
+	Volume int `json:"volume,omitempty"`
 	// Path is where scripts of the node find the content, as Driver.Instance tells it; empty where that is pretended.
 	Path string `json:"-"`
 	// File is the same for who reads formats.
 	File *qemuimg.File `json:"-"`
 }
+
+// Has is the size of a disk as far as it is known, in MiB: that of its content where somebody has looked.
+func (d *Disk) Has() int { return cmp.Or(d.Volume, d.Size) }
 
 // Kept is the format that the content of a disk has which the node tells of: "raw" where it is as it is, or is pretended.
 func (d *Disk) Kept() string {

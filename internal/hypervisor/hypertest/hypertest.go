@@ -192,6 +192,12 @@ func (s *suite) lostDisk() {
 	if lost.Path == "" {
 		return
 	}
+	if err := os.Truncate(lost.Path, 12<<20); err != nil {
+		s.Fatal(err)
+	}
+	if got := s.state("one", hypervisor.Stopped).Disks[0]; got.Size != 8 || got.Has() != 12 {
+		s.Fatalf("a disk that somebody else let grow is %+v", got)
+	}
 	if err := os.Remove(lost.Path); err != nil {
 		s.Fatal(err)
 	}

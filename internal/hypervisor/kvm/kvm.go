@@ -500,7 +500,7 @@ func (d *Driver) Instance(ctx context.Context, of hypervisor.Thing) (hypervisor.
 		v, err := d.cfg.Volumes.Volume(ctx, disk.Template, disk.UUID)
 		switch {
 		case err == nil:
-			disk.Path, disk.File = v.Path, v.File()
+			disk.Volume, disk.Path, disk.File = v.Size, v.Path, v.File()
 			i.Disks = append(i.Disks, disk)
 		case !fault.Is(err, fault.NotFound): // else it is lost, whatever is noted of it
 			return hypervisor.Instance{}, err
