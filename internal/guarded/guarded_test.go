@@ -60,3 +60,59 @@ func TestProgram(t *testing.T) {
 		t.Errorf("in a directory of everybody's: %v", err)
 	}
 }
+
+// TestTheWay to a program: no link on it, and no directory above, is one in which others can put something else.
+func TestTheWay(t *testing.T) {
+	dir := t.TempDir()
+	at := func(parts ...string) string { return filepath.Join(append([]string{dir}, parts...)...) }
+	for _, d := range []string{at("in"), at("mid"), at("real", "sub")} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, err := range []error{
+		os.WriteFile(at("real", "sub", "program"), nil, 0o700),
+		os.Symlink(at("mid", "hop"), at("in", "chain")), os.Symlink("../real/sub/program", at("mid", "hop")),
+		os.Symlink(at("round"), at("round")), os.Symlink(at("round"), at("in", "round")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		open string
+		mode fs.FileMode
+		want string
+	}{
+		{"", 0, ""}, {"mid", 0o777, at("mid")}, {"mid", 0o775, at("mid")}, {"mid", 0o777 | fs.ModeSticky, ""}, {"real", 0o757, at("real")}, {"real", 0o777 | fs.ModeSticky, ""},
+	} {
+		if c.open != "" {
+			if err := os.Chmod(at(c.open), c.mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, program := range [][2]string{{at("in"), "chain"}, {at("real", "sub"), "program"}} {
+			path, err := Program(program[0], program[1])
+			concerned := c.want != "" && (c.open == "real" || program[1] == "chain")
+			if concerned && (err == nil || !strings.Contains(err.Error(), "Permissions on "+c.want+" are")) || !concerned && (err != nil || path != filepath.Join(program[0], program[1])) {
+				t.Errorf("%+v: %q, %v", c, path, err)
+			}
+		}
+		if c.open != "" {
+			if err := os.Chmod(at(c.open), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := Program(at("in"), "round"); err == nil {
+		t.Error("a link that leads to itself")
+	}
+	if os.Geteuid() == 0 { // else nobody can give things away
+		if err := os.Lchown(at("mid", "hop"), 1001, 1001); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Program(at("in"), "chain"); err == nil || !strings.Contains(err.Error(), at("mid", "hop")+" is not owned by root") {
+			t.Errorf("a link of another's: %v", err)
+		}
+	}
+}
