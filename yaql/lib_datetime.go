@@ -15,6 +15,10 @@ func checked[T any](v T, err error) (any, error) {
 	return v, nil
 }
 
+func formatTime(c *Context, a []any) (any, error) {
+	return checked(asTime(a[0]).StrftimeWithin(a[1].(string), c.growing))
+}
+
 // dateFault is the error of looking at the offset of a date, which may be too large for that.
 func dateFault(d DateTime) error {
 	if err := d.Fault(); err != nil {
@@ -122,7 +126,7 @@ func timeFunctions() []definition {
 		{"datetime", FunctionKind, "string: string, format: string = null", parseTime, "Reads a time from a text, with a strptime format or, without one, in the usual notations.", "datetime(\"2015-09-29T12:30\").minute ⇒ 30", 0},
 		{"datetime", FunctionKind, "timestamp: number, offset: timespan = zero", timeOfTimestamp, "Gives the time so many seconds after the start of 1970.", "datetime(86400).day ⇒ 2", 0},
 		{"datetime", FunctionKind, "year: int, month: int, day: int, hour: int = 0, minute: int = 0, second: int = 0, microsecond: int = 0, offset: timespan = zero", makeTime, "Gives a time by its parts.", "datetime(2015, 9, 29).weekday ⇒ 1", 0},
-		{"format", MethodKind, "dt: datetime, format: string", func(_ *Context, a []any) (any, error) { return checked(asTime(a[0]).Strftime(a[1].(string))) }, "Writes a time in a strftime format.", "datetime(2015, 9, 29).format(\"%d.%m.%Y\") ⇒ \"29.09.2015\"", 0},
+		{"format", MethodKind, "dt: datetime, format: string", formatTime, "Writes a time in a strftime format.", "datetime(2015, 9, 29).format(\"%d.%m.%Y\") ⇒ \"29.09.2015\"", 0},
 		{"isDatetime", FunctionKind, "value: any?", isOf(func(v any) bool { _, ok := v.(DateTime); return ok }), "Tells whether the value is a time.", "isDatetime(now()) ⇒ true", 0},
 		{"isTimespan", FunctionKind, "value: any?", isOf(func(v any) bool { _, ok := v.(Timespan); return ok }), "Tells whether the value is a timespan.", "isTimespan(timespan()) ⇒ true", 0},
 		{"localtz", FunctionKind, "", func(*Context, []any) (any, error) {

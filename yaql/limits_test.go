@@ -130,6 +130,9 @@ func TestBoundedUnlessToldOtherwise(t *testing.T) {
 		{"([0] * 5100000).len()", []yaql.Option{yaql.StepBudget(0)}, "5100000"},
 		{"([0] * 5100000).len()", []yaql.Option{yaql.ReferenceDefaults()}, "5100000"},
 		{"range(200).len()", []yaql.Option{yaql.Unbounded(), yaql.StepBudget(100)}, stopped},
+		{`("a" * 3000000) =~ ("a" * 6000000)`, nil, stopped},
+		{`now().format("%1024a" * 300000).len()`, []yaql.Option{yaql.MemoryQuota(1 << 20)}, "!MemoryQuotaExceededException"},
+		{`datetime("1" * 4000000, "")`, nil, "!ParserError"},
 		{"range(200).toList()", []yaql.Option{yaql.LimitIterators(100), yaql.MemoryQuota(100), yaql.Unbounded(), yaql.LimitIterators(100)}, "!CollectionTooLargeException"},
 	} {
 		if got := evalText(t, newEngine(t, c.options...), nil, c.expr, nil); got != c.want {

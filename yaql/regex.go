@@ -55,6 +55,10 @@ func (r *run) pattern(text string, flags pyre.Flags) (*Regex, error) {
 	if re, ok := r.patterns[key]; ok {
 		return re, nil
 	}
+	// A pattern costs as much to compile as many steps, and Python's limits keep nobody from writing one of megabytes.
+	if err := r.spend(len(text)); err != nil {
+		return nil, err
+	}
 	re, err := pyre.Compile(text, flags)
 	if err != nil {
 		return nil, regexError(err)

@@ -15,12 +15,12 @@ func (n set) write(w *writer) {
 		n.writeCategory(w, n.categories[0])
 		return
 	}
-	ranges := n.ranges
+	ranges := merged(n.ranges)
 	if n.flags&IgnoreCase != 0 {
 		ranges = foldRanges(ranges, n.flags&ASCII != 0)
 	}
 	var inside strings.Builder
-	for _, category := range n.categories {
+	for _, category := range eachOnce(n.categories) {
 		switch {
 		case n.flags&ASCII != 0:
 			ranges = append(slices.Clip(ranges), asciiCategory(category)...)
@@ -63,6 +63,40 @@ func (n set) writeCategory(w *writer, category byte) {
 	w.WriteByte(']')
 }
 
+// merged are the same members in as few ranges as there can be, so that what is named again and again costs once.
+func merged(ranges []rune) []rune {
+	pairs := sorted(ranges)
+	var out []rune
+	for _, pair := range pairs {
+		if last := len(out) - 1; last > 0 && pair[0] <= out[last]+1 {
+			out[last] = max(out[last], pair[1])
+			continue
+		}
+		out = append(out, pair[0], pair[1])
+	}
+	return out
+}
+
+// sorted are pairs of first and last, in order.
+func sorted(ranges []rune) [][2]rune {
+	pairs := make([][2]rune, 0, len(ranges)/2)
+	for i := 0; i < len(ranges); i += 2 {
+		pairs = append(pairs, [2]rune{ranges[i], ranges[i+1]})
+	}
+	slices.SortFunc(pairs, func(a, b [2]rune) int { return int(a[0] - b[0]) })
+	return pairs
+}
+
+// eachOnce are the categories, of which there are six.
+func eachOnce(categories []byte) (out []byte) {
+	for _, c := range categories {
+		if !slices.Contains(out, c) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
 // asciiCategory returns the members of a category when the pattern knows ASCII only.
 func asciiCategory(category byte) []rune {
 	switch category {
@@ -103,14 +137,9 @@ func appendRange(ranges []rune, low, high, stride rune) []rune {
 
 // complement returns everything outside of the ranges.
 func complement(ranges []rune) []rune {
-	pairs := make([][2]rune, 0, len(ranges)/2)
-	for i := 0; i < len(ranges); i += 2 {
-		pairs = append(pairs, [2]rune{ranges[i], ranges[i+1]})
-	}
-	slices.SortFunc(pairs, func(a, b [2]rune) int { return int(a[0] - b[0]) })
 	result := []rune{}
 	next := rune(0)
-	for _, pair := range pairs {
+	for _, pair := range sorted(ranges) {
 		if pair[0] > next {
 			result = append(result, next, pair[0]-1)
 		}

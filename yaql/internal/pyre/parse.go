@@ -50,13 +50,18 @@ func parse(pattern string, flags Flags) (n node, p *parser, err error) {
 	return n, p, nil
 }
 
-// alternatives reads up to a closing parenthesis or the end.
-func (p *parser) alternatives(flags Flags, top bool) node {
+// nest goes a level deeper, which the function that it returns leaves: what nests without a bound would end the process with the stack.
+func (p *parser) nest() (leave func()) {
 	p.depth++
 	if p.depth > maxNesting {
 		p.fail(p.pos, "too deeply nested")
 	}
-	defer func() { p.depth-- }()
+	return func() { p.depth-- }
+}
+
+// alternatives reads up to a closing parenthesis or the end.
+func (p *parser) alternatives(flags Flags, top bool) node {
+	defer p.nest()()
 	branches := alternation{}
 	for {
 		branches = append(branches, p.branch(&flags, top && len(branches) == 0))

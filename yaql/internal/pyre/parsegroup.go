@@ -176,6 +176,7 @@ func (p *parser) finish(g *group, start int, flags Flags) node {
 	inside := p.alternatives(flags, false)
 	p.close(start)
 	g.part = inside
+	g.low, g.high = inside.width() // once: what refers to it may be asked again and again
 	return g
 }
 
@@ -201,6 +202,7 @@ func (p *parser) lookAround(kind rune, behind bool, start int, flags Flags) node
 
 // condition reads (?(group)yes|no) after its second parenthesis.
 func (p *parser) condition(start int, flags Flags) node {
+	defer p.nest()()
 	at := p.pos
 	name := p.takeUntil(')', "group name")
 	number, known := p.names[name]

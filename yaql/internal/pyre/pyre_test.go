@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"strings"
@@ -243,6 +244,35 @@ func TestTemplateRefusals(t *testing.T) {
 	for template, want := range map[string]string{`\2`: ReError, `\g<m>`: IndexError, `\q`: ReError, `\`: ReError, `\g`: ReError, `\g<`: ReError, `\g<é->`: ReError, `\g<99999999999>`: ReError, `\777`: ReError} {
 		if _, err := r.Replace("no match", template, 0, nil, nil); class(err) != want {
 			t.Errorf("%s gave %v, want %s", template, err, want)
+		}
+	}
+}
+
+// TestPatternsThatWouldTakeForEver are compiled at once, or refused: each is short, and cost time that doubled with every letter or grew with the
+// square of its length, or the whole process with its stack.
+func TestPatternsThatWouldTakeForEver(t *testing.T) {
+	if _, err := Compile(strings.Repeat("(?(1)", 1_000_000), 0); err == nil || !strings.Contains(err.Error(), "too deeply nested") {
+		t.Errorf("nested conditions: %.100v", err)
+	}
+	doubling := "(a)"
+	for i := 1; i < 60; i++ {
+		doubling += fmt.Sprintf(`(\%d\%d)`, i, i)
+	}
+	if _, err := Compile(doubling+`(?=\60)`, 0); err != nil {
+		t.Errorf("groups that are twice as wide as the one before: %v", err)
+	}
+	written := func(pattern string) int {
+		w := &writer{}
+		n, _, err := parse(pattern, IgnoreCase)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.write(w)
+		return w.Len()
+	}
+	for _, member := range []string{`\W`, `A-ၐ`, `\w`, `bc`} {
+		if once, often := written("[a"+member+"]"), written("[a"+strings.Repeat(member, 1000)+"]"); often > once {
+			t.Errorf("%s costs %d bytes once, and %d if it is said again", member, once, often)
 		}
 	}
 }

@@ -46,6 +46,8 @@ type (
 		part   node
 		number int // 0 when it does not capture
 		atomic bool
+		// low and high are its width, known once it is read.
+		low, high int
 	}
 	// look is an assertion about what follows or precedes.
 	look struct {
@@ -71,7 +73,7 @@ func (set) width() (int, int)      { return 1, 1 }
 func (position) width() (int, int) { return 0, 0 }
 func (look) width() (int, int)     { return 0, 0 }
 
-func (n *group) width() (int, int) { return n.part.width() }
+func (n *group) width() (int, int) { return n.low, n.high }
 
 func (n reference) width() (int, int) {
 	if n.to == nil || n.to.part == nil {

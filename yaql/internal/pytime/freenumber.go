@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// maxDigits is how long a number may be: the time to read it grows with the square of that. Python reads no longer ones either.
+const maxDigits = 4300
+
 // number takes a token that is a number, with the tokens around it that tell what it counts.
 func (p *freeParser) number(token string) (bool, error) {
 	switch strings.ToLower(token) {
@@ -13,6 +16,9 @@ func (p *freeParser) number(token string) (bool, error) {
 	}
 	if token[0] < '0' || token[0] > '9' {
 		return false, nil
+	}
+	if len(token) > maxDigits {
+		return true, errMalformed
 	}
 	value, ok := new(big.Rat).SetString(token)
 	if !ok {

@@ -357,7 +357,7 @@ func isDigits(text string) bool {
 
 // atoi reads digits. A number too large for any part of a date is kept large enough to be refused.
 func atoi(text string) (int64, error) {
-	if !isDigits(text) {
+	if !isDigits(text) || len(text) > maxDigits {
 		return 0, errMalformed
 	}
 	n, ok := new(big.Int).SetString(text, 10)

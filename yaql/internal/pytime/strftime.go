@@ -68,15 +68,19 @@ var directives = map[byte]directive{
 // Strftime formats the date by a format of the C library: its directives in the C locale with the flags
 // "_", "-", "0", "^" and "#", a width, and the modifiers E and O. Years below 1000 are not padded.
 // What is no directive stays as written. A NUL ends the format.
-func (d DateTime) Strftime(format string) (string, error) {
+func (d DateTime) Strftime(format string) (string, error) { return d.StrftimeWithin(format, nil) }
+
+// StrftimeWithin is Strftime for who bounds the result: when it grows, grown is asked with its new size, and its error ends the work. A width of
+// 1,024 is written in six characters.
+func (d DateTime) StrftimeWithin(format string, grown func(bytes int) error) (string, error) {
 	format, _, _ = strings.Cut(format, "\x00")
 	if err := d.Fault(); err != nil && strings.Contains(strings.ReplaceAll(format, "%%", ""), "%z") {
 		return "", err
 	}
-	return d.strftime(format), nil
+	return d.strftime(format, grown)
 }
 
-func (d DateTime) strftime(format string) string {
+func (d DateTime) strftime(format string, grown func(bytes int) error) (string, error) {
 	var out strings.Builder
 	for format != "" {
 		at := strings.IndexByte(format, '%')
@@ -87,8 +91,14 @@ func (d DateTime) strftime(format string) string {
 		text, rest := d.directive(format[at:])
 		out.WriteString(text)
 		format = rest
+		if grown == nil {
+			continue
+		}
+		if err := grown(out.Len()); err != nil {
+			return "", err
+		}
 	}
-	return out.String() + format
+	return out.String() + format, nil
 }
 
 // directive formats the directive at the start of format and returns what follows it.
@@ -198,7 +208,7 @@ func (s spec) apply(dir directive, d DateTime) string {
 	case dir.number != nil:
 		return s.number(dir, dir.number(d, w))
 	case dir.format != "":
-		text = d.strftime(dir.format)
+		text, _ = d.strftime(dir.format, nil) // as long as it is, which is not long
 	default:
 		text = dir.text(d, w)
 	}
