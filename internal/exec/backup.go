@@ -446,7 +446,7 @@ func (x *exporting) removing() []work.Step {
 
 // exportOwnerLocks locks the name of the instance whose exports are removed, which there may be no more.
 func exportOwnerLocks(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error) {
-	request := lock.Request{want(lock.Instance, exportOwner(op, snap), lock.Exclusive)}
+	request := typed(lock.Instance, exportOwner(op, snap), lock.Exclusive)
 	return append(request, sharing(lock.All)...), nil
 }
 

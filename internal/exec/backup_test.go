@@ -84,8 +84,8 @@ func TestExportAndImport(t *testing.T) {
 	if r.keeper.Snapshot().InstanceNamed("one") != nil || r.state("node1", "one") != "" {
 		t.Error("it is still there")
 	}
-	r.must(`["node2"]`, "OP_INSTANCE_CREATE", params{"instance_name": "one", "mode": "import", "pnode": "node2", "src_node": "node2", "disk_template": "file", "disks": []any{}, "nics": []any{}})
-	if got := r.instance("one"); got.NICs[0].MAC != was.NICs[0].MAC || r.state("node2", "one") != hypervisor.Running || len(got.BEParams) == 0 {
+	r.must(`["node2"]`, "OP_INSTANCE_CREATE", params{"instance_name": "one", "mode": "import", "pnode": "node2", "src_node": "node2", "disk_template": "file", "disks": []any{}, "nics": []any{params{"mac": "auto", "name": "first"}}})
+	if got := r.instance("one"); got.NICs[0].Name != "first" || got.NICs[0].MAC != was.NICs[0].MAC || r.state("node2", "one") != hypervisor.Running || len(got.BEParams) == 0 {
 		t.Errorf("it came as %+v", got)
 	}
 	r.must("null", "OP_BACKUP_REMOVE", one(nil))
@@ -415,6 +415,28 @@ func TestAnImportGoesOnUnderAnother(t *testing.T) {
 			t.Errorf("killed at %d it is %+v", until, two)
 		}
 		r.nothingStaged("node2")
+	}
+}
+
+// writesNothing is a node that writes no dump on a disk.
+type writesNothing struct{ anyNode }
+
+func (writesNothing) ImportDisk(context.Context, agent.Order, hypervisor.Spec, agent.Dump, map[string]string, func(string)) error {
+	return fault.New(fault.Exhausted, "there is no room")
+}
+
+// TestAnImportThatFailsTellsWhatIsLeft: nothing is taken back once the instance is there, so the copies of its dumps stay, too.
+func TestAnImportThatFailsTellsWhatIsLeft(t *testing.T) {
+	r := newRig(t, "node1", "node2")
+	r.create("one", false)
+	r.must(`[true,[true]]`, "OP_BACKUP_EXPORT", one(params{"target_node": "node1", "remove_instance": true}))
+	r.wrap = func(n Node) Node { return writesNothing{n} }
+	_, err := r.run("OP_INSTANCE_CREATE", params{"instance_name": "two", "mode": "import", "src_path": "one", "pnode": "node2", "disk_template": "file", "disks": []any{}, "nics": []any{}, "start": false})
+	if !fault.Is(err, fault.Failed) || !strings.Contains(err.Error(), "Could not import disk 0 of instance two") {
+		t.Fatal(err)
+	}
+	if text := strings.Join(r.log, "\n"); !strings.Contains(text, "Node node2 still has dumps of instance one in export/.staged/") || !strings.Contains(text, "next: drover node clear-orphans node2 ") {
+		t.Errorf("the log is %s", text)
 	}
 }
 

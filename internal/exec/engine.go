@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/drover-project/drover/internal/agent"
@@ -105,6 +106,7 @@ func (g *engine) run(ctx context.Context) (json.RawMessage, error) {
 			return nil, err
 		case g.work.Stays(g.at):
 			g.set(g.at.Done, g.failed(s))
+			g.tellNotReached()
 			return nil, err
 		default:
 			g.cause = err
@@ -119,6 +121,18 @@ func (g *engine) tellLeft() {
 	for _, s := range g.work.Steps[:g.at.Done] {
 		if s.Undo != nil && s.Undo.Left != "" {
 			g.env.Warnf("If it was not: %s", s.Undo.Left)
+		}
+	}
+}
+
+// tellNotReached tells what the steps that will not be begun would have taken away, behind one upon which everything stays.
+func (g *engine) tellNotReached() {
+	if !slices.ContainsFunc(g.work.Steps[:g.at.Done], func(s work.Step) bool { return s.Keeps }) {
+		return // nothing came about
+	}
+	for _, s := range g.work.Steps[min(g.at.Done+1, len(g.work.Steps)):] {
+		if s.Left != "" {
+			g.env.Warnf("%s", s.Left)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func sourceLocks(op *opcode.Opcode, snap *cluster.Snapshot, had lock.Request) (l
 	}
 	name := strings.ToLower(path.Base(exportPath(op)))
 	if !slices.ContainsFunc(had, func(w lock.Want) bool { return w.Name == lock.Name{Level: lock.Instance, Item: name} }) {
-		request = append(request, want(lock.Instance, name, lock.Shared))
+		request = append(request, typed(lock.Instance, name, lock.Shared)...)
 	}
 	return request, nil
 }
@@ -130,6 +130,9 @@ func (x *importing) fill(op *opcode.Opcode) (*opcode.Opcode, error) {
 		}
 		op = op.With("nics", nics)
 	}
+	if op.Str("instance_name") == x.Name { // it is that machine again, which its network knows by its addresses
+		op = op.With("nics", x.sameMACs(op.List("nics")))
+	}
 	if len(op.List("tags")) == 0 {
 		tags := make([]any, len(x.Tags))
 		for i, tag := range x.Tags {
@@ -157,6 +160,21 @@ func filled(given map[string]any, said map[string]string) map[string]any {
 }
 
 // nicOf is a network card of an export as an opcode has it.
+// sameMACs are interfaces of which those that are given none have the address that they had when they were exported.
+func (x *importing) sameMACs(nics []any) []any {
+	out := slices.Clone(nics)
+	for i := range out {
+		nic, ok := out[i].(map[string]any)
+		if given, _ := nic["mac"].(string); !ok || i >= len(x.NICs) || x.NICs[i].MAC == "" || given != "" && given != "auto" {
+			continue
+		}
+		nic = maps.Clone(nic)
+		nic["mac"] = x.NICs[i].MAC
+		out[i] = nic
+	}
+	return out
+}
+
 func nicOf(n *export.NIC) map[string]any {
 	out := map[string]any{}
 	pairs := map[string]string{"mac": n.MAC, "ip": n.IP, "name": n.Name, "network": n.Network}

@@ -139,6 +139,8 @@ func renaming(inst *cluster.Instance, nodes []*cluster.Node, name string) *work.
 		onIt.Undo = &back
 		w.Steps = append(w.Steps, onIt)
 	}
-	w.Steps = append(w.Steps, inInventory(nameInstance, inst.UUID, "rename instance "+inst.Name+" to "+name, renameArgs{inst.Name, name}))
+	note := inInventory(nameInstance, inst.UUID, "rename instance "+inst.Name+" to "+name, renameArgs{inst.Name, name})
+	note.Keeps = true // nothing takes it back, so the node keeps the name, too, whatever becomes of what comes behind
+	w.Steps = append(w.Steps, note)
 	return w
 }

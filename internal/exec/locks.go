@@ -83,7 +83,16 @@ func ownImage(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error) {
 
 // newImage locks the name of an image that is to be added.
 func newImage(op *opcode.Opcode, _ *cluster.Snapshot) (lock.Request, error) {
-	return lock.Request{want(lock.Image, op.Str("image_name"), lock.Exclusive)}, nil
+	return typed(lock.Image, op.Str("image_name"), lock.Exclusive), nil
+}
+
+// typed locks a name that somebody typed, of what there may be none: the word for all of a level is no name, and is refused, or names nothing, when
+// the job's turn comes.
+func typed(level lock.Level, name string, mode lock.Mode) lock.Request {
+	if name == lock.All {
+		return nil
+	}
+	return lock.Request{want(level, name, mode)}
 }
 
 // usedImage shares the image that an operating system is, if it is one: it is not removed while it is installed.

@@ -43,18 +43,20 @@ func networkAdd(_ context.Context, env *Env) (Plan, error) {
 	})
 }
 
-// setAsideNodes keeps the addresses of nodes from being given to instances.
+// setAsideNodes keeps the addresses of nodes, and the cluster's own, from being given to instances.
 func setAsideNodes(snap *cluster.Snapshot, network *cluster.Network) {
 	prefix, err := netip.ParsePrefix(network.Network)
 	if err != nil {
 		return
 	}
+	taken := []string{snap.Cluster().MasterIP}
 	for n := range snap.Nodes() {
-		for _, ip := range []string{n.PrimaryIP, n.SecondaryIP} {
-			if a, err := netip.ParseAddr(ip); err == nil && prefix.Contains(a) {
-				// One that is set aside already, or listed twice, is no conflict.
-				_ = network.SetExternal(ip, true)
-			}
+		taken = append(taken, n.PrimaryIP, n.SecondaryIP)
+	}
+	for _, ip := range taken {
+		if a, err := netip.ParseAddr(ip); err == nil && prefix.Contains(a) {
+			// One that is set aside already, or listed twice, is no conflict.
+			_ = network.SetExternal(ip, true)
 		}
 	}
 }

@@ -1,8 +1,26 @@
 package exec
 
 import (
+	"net/netip"
 	"testing"
 )
+
+// TestAPoolLeavesOutWhatIsTaken: the addresses of nodes, and the one at which the cluster itself is reached.
+func TestAPoolLeavesOutWhatIsTaken(t *testing.T) {
+	r := newRig(t)
+	c := r.keeper.Snapshot().Cluster()
+	ip, err := netip.ParseAddr(c.MasterIP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	around := netip.PrefixFrom(ip, 24).Masked().String()
+	r.must("null", "OP_NETWORK_ADD", params{"network_name": "net", "network": around})
+	r.must("null", "OP_NETWORK_ADD", params{"network_name": "all", "network": around, "conflicts_check": false})
+	host := int(ip.As4()[3])
+	if !r.keeper.Snapshot().NetworkNamed("net").Taken(host) || r.keeper.Snapshot().NetworkNamed("all").Taken(host) {
+		t.Errorf("%s may be given out", ip)
+	}
+}
 
 func TestNetworks(t *testing.T) {
 	r := newRig(t)

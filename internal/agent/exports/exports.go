@@ -289,7 +289,7 @@ func asDumped(dir string, e *export.Export) (*export.Export, error) {
 	out.Disks = slices.Clone(e.Disks)
 	for i := range out.Disks {
 		d := &out.Disks[i]
-		if d.Form != export.Raw {
+		if d.Dump == "" {
 			continue
 		}
 		if err := export.CheckDump(d.Dump); err != nil {
@@ -298,6 +298,9 @@ func asDumped(dir string, e *export.Export) (*export.Export, error) {
 		info, err := os.Lstat(filepath.Join(dir, d.Dump))
 		if err != nil {
 			return nil, fault.New(fault.Environment, "cannot look at the dump of disk %d: %w", i, err)
+		}
+		if d.Form != export.Raw {
+			continue
 		}
 		d.Size = max(d.Size, (info.Size()+mib-1)/mib)
 	}

@@ -121,6 +121,12 @@ func TestAnExportHasRoomForItsDumps(t *testing.T) {
 	if err := x.Finish("other", says); err == nil {
 		t.Error("an export is whole that lacks a dump")
 	}
+	for _, file := range []string{"d0", "d1"} {
+		must(t, x.Keep(Place{ID: "other", File: file}, Piece{Next: mib, Size: mib}))
+	}
+	if err := x.Finish("other", says); err == nil {
+		t.Error("an export is whole that lacks the dump of a script")
+	}
 	if e, err := x.Read("web1"); err != nil || e.ID != "id" {
 		t.Errorf("the one before says %+v, %v", e, err)
 	}

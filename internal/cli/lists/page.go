@@ -147,6 +147,7 @@ func (p *watchPage) Lines(size screen.Size) []string {
 		return []string{"asking the controller"}
 	}
 	room := max(size.Height-2, 1)
+	p.first = max(min(p.first, len(p.order)-room), 0) // rows may have gone
 	shown := p.columns()
 	if !slices.Equal(shown, p.shown) {
 		p.shown, p.w.columns = shown, nil

@@ -2,6 +2,7 @@ package top
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +19,7 @@ import (
 // said of the chosen one, and the keys.
 func (s *State) Lines(size screen.Size) []string {
 	if s.help {
-		return s.fit(helpLines, size)
+		return s.fit(slices.Clone(helpLines), size)
 	}
 	out := append(s.head(size.Width), "")
 	heading, rows := s.rows(size.Width)

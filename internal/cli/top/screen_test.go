@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -129,6 +130,17 @@ func TestScreens(t *testing.T) {
 func compare(t *testing.T, name, got string) {
 	t.Helper()
 	testkit.Golden(t, *update, filepath.Join("testdata", name+".txt"), got)
+}
+
+// TestTheHelpIsWholeAgain on a terminal that is made wider.
+func TestTheHelpIsWholeAgain(t *testing.T) {
+	s := begun(atNight(t, 20))
+	s.Key("?", screen.Size{Width: 80, Height: 24})
+	wide := s.Lines(screen.Size{Width: 80, Height: 24})
+	s.Lines(screen.Size{Width: 10, Height: 24})
+	if again := s.Lines(screen.Size{Width: 80, Height: 24}); !slices.Equal(again, wide) {
+		t.Errorf("it is %q", again)
+	}
 }
 
 func TestKeys(t *testing.T) {
