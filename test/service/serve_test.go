@@ -362,3 +362,25 @@ func TestUnit(t *testing.T) {
 		t.Error("the unit hides what tells a process from one of another boot")
 	}
 }
+
+// TestWhatTheUnitHasToAllow holds the additions that the pages give to what systemd takes: a user namespace of the unit's own leaves it no capability
+// of the machine's and no group of others, and its filter ends who gives a file to a group.
+func TestWhatTheUnitHasToAllow(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(testkit.Root(t), "docs", "operations.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := 0
+	for _, block := range strings.Split(string(text), "# systemctl edit drover\n")[1:] {
+		blocks++
+		block, _, _ = strings.Cut(block, "\n\n")
+		for line, needs := range map[string]string{"AmbientCapabilities=": "PrivateUsers=no", "SystemCallFilter=@chown": "PrivateUsers=no"} {
+			if strings.Contains(block, line) && !strings.Contains(block, needs) {
+				t.Errorf("%s does nothing without %s:\n%s", line, needs, block)
+			}
+		}
+	}
+	if blocks != 3 {
+		t.Errorf("the page has %d additions to the unit", blocks)
+	}
+}
