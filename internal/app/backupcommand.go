@@ -129,17 +129,19 @@ func restoreBackup() *cobra.Command {
 		Use:   "restore FILE",
 		Short: "Make a store from a backup, where there is none",
 		Long: `restore makes a store from a backup, at a place that has none yet, and compares
-the two object by object. What may have been given out after the backup was
+the two object by object. What is left there of a store whose database was lost
+is put into the directory left-behind beside the new one. What may have been given out after the backup was
 made is not given again: revisions, epochs, job ids and the numbers of servers go
 on by ` + jumpText + ` later. The store begins another life: what nodes have kept of jobs
 since is not taken for what the restored cluster does.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			n, err := restore(cmd.Context(), args[0], to)
+			made, err := restore(cmd.Context(), args[0], to)
+			made.tell(cmd)
 			if err != nil {
 				return err
 			}
-			if _, err = fmt.Fprintf(cmd.OutOrStdout(), "restored %d objects, and compared them\n", n); err != nil {
+			if _, err = fmt.Fprintf(cmd.OutOrStdout(), "restored %d objects, and compared them\n", made.objects); err != nil {
 				return err
 			}
 			lacked, err := lackedAt(args[0], to)

@@ -28,7 +28,8 @@ func AsOfBefore(t *testing.T, from, to string) {
 				}
 			}
 		}
-		return loadInto(t.Context(), to, img)
+		_, err := loadInto(t.Context(), to, img, func(use func(*image.Image) error) error { return use(img) })
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)

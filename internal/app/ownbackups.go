@@ -101,14 +101,15 @@ func tryRestore(ctx context.Context, file, dir string) (count int, err error) {
 		return 0, fault.New(fault.Environment, "cannot make a place to restore into: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(place)) }()
-	if count, err = restore(ctx, file, place); err != nil {
-		return count, err
+	made, err := restore(ctx, file, place)
+	if err != nil {
+		return 0, err
 	}
 	found, err := checkStore(ctx, place)
 	if err == nil && len(found.Problems) > 0 {
 		err = fault.New(fault.WrongState, "the store that comes of the backup is not consistent: %s", found.Problems[0])
 	}
-	return count, err
+	return made.objects, err
 }
 
 // roomToTry refuses a trial that would leave a disk full, which may be that of the store: what is restored is written once to the log of its database and

@@ -23,10 +23,10 @@ const (
 )
 
 // restore makes a store from a backup and compares the two.
-func restore(ctx context.Context, file, place string) (count int, err error) {
+func restore(ctx context.Context, file, place string) (made loaded, err error) {
 	f, err := image.Open(file)
 	if err != nil {
-		return 0, err
+		return made, err
 	}
 	newLife := newUUID()
 	raised := func() *image.Image {
@@ -35,14 +35,7 @@ func restore(ctx context.Context, file, place string) (count int, err error) {
 		img.Objects = life.Renew(withNumber(withFloor(img.Objects, img.Revision), img.Revision), newLife)
 		return img
 	}
-	if err := loadInto(ctx, place, raised()); err != nil {
-		return 0, err
-	}
-	err = imageOf(ctx, place, func(is *image.Image) error {
-		count, err = image.Compare(raised(), is)
-		return err
-	})
-	return count, err
+	return loadInto(ctx, place, raised(), func(use func(*image.Image) error) error { return use(raised()) })
 }
 
 // withNumber puts the floor of the numbers of servers into its place among objects, a million above the

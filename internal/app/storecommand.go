@@ -64,14 +64,44 @@ func imageOf(ctx context.Context, place string, use func(*image.Image) error) er
 // is no memory.
 func scratch(dir string) []string { return []string{dir, cmp.Or(os.Getenv("TMPDIR"), "/var/tmp")} }
 
-func loadInto(ctx context.Context, place string, img *image.Image) error {
+// loaded tells of a store that was made of an image.
+type loaded struct {
+	objects int
+	// aside is the directory into which was put what had been left there of another store; empty for nothing.
+	aside string
+}
+
+// tell says on the side what was put aside.
+func (l loaded) tell(cmd *cobra.Command) {
+	if l.aside != "" {
+		cmd.PrintErrf("what was left of the store of before, without its database, is in %s\n", l.aside)
+	}
+}
+
+// loadInto makes a store at a place with the content of an image, and compares it object by object with what it is to be, which
+// wanted hands out once more. An embedded store that is another gets no place.
+func loadInto(ctx context.Context, place string, img *image.Image, wanted func(use func(*image.Image) error) error) (made loaded, err error) {
 	if err := checkPlace(place); err != nil {
-		return err
+		return made, err
+	}
+	compare := func(read func(use func(*image.Image) error) error) error {
+		return wanted(func(want *image.Image) error {
+			return read(func(is *image.Image) (err error) {
+				made.objects, err = image.Compare(want, is)
+				return err
+			})
+		})
 	}
 	if isPostgres(place) {
-		return postgres.Load(ctx, place, img)
+		if err := postgres.Load(ctx, place, img); err != nil {
+			return made, err
+		}
+		return made, compare(func(use func(*image.Image) error) error { return postgres.Image(ctx, place, use) })
 	}
-	return sqlite.Load(filepath.Join(place, storeDir), img)
+	made.aside, err = sqlite.Load(filepath.Join(place, storeDir), img, func(dir string) error {
+		return compare(func(use func(*image.Image) error) error { return sqlite.Image(ctx, dir, scratch(dir), use) })
+	})
+	return made, err
 }
 
 func checkStore(ctx context.Context, place string) (*image.Findings, error) {
@@ -165,11 +195,12 @@ empty. When both are written, they are read again and compared. Places are
 named as with check.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			n, err := copyStore(cmd.Context(), args[0], args[1])
+			made, err := copyStore(cmd.Context(), args[0], args[1])
+			made.tell(cmd)
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "copied %d objects, and compared them\n", n)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "copied %d objects, and compared them\n", made.objects)
 			return err
 		},
 	}, advanceCommand(), forgetKeyCommand())
@@ -242,26 +273,18 @@ func advance(ctx context.Context, url string, sure bool) (next image.Image, err 
 }
 
 // copyStore copies a store that nobody leads on.
-func copyStore(ctx context.Context, from, to string) (count int, err error) {
+func copyStore(ctx context.Context, from, to string) (made loaded, err error) {
 	release, err := holdOff(ctx, from)
 	if err != nil {
-		return 0, err
+		return made, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	if err := imageOf(ctx, from, func(img *image.Image) error { return loadInto(ctx, to, img) }); err != nil {
-		return 0, err
-	}
-	return compareStores(ctx, from, to)
-}
-
-func compareStores(ctx context.Context, from, to string) (count int, err error) {
-	err = imageOf(ctx, from, func(was *image.Image) error {
-		return imageOf(ctx, to, func(is *image.Image) error {
-			count, err = image.Compare(was, is)
-			return err
-		})
+	read := func(use func(*image.Image) error) error { return imageOf(ctx, from, use) }
+	err = read(func(img *image.Image) (err error) {
+		made, err = loadInto(ctx, to, img, read)
+		return err
 	})
-	return count, err
+	return made, err
 }
 
 // formOf is what --output asks for, and refuses what a single thing is not shown as.

@@ -2,8 +2,10 @@ package app_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -154,4 +156,31 @@ func TestPlacesThatHoldNoStore(t *testing.T) {
 	if err := app.Run(t.Context(), app.Options{Data: empty, Store: "mysql://x", Out: io.Discard, Log: slog.New(slog.DiscardHandler)}); !fault.Is(err, fault.Invalid) {
 		t.Errorf("a store of no kind: %v", err)
 	}
+}
+
+// TestARestoreBesideALeftLog: the database was lost and its log was not; what the backup says counts, and the log is kept.
+func TestARestoreBesideALeftLog(t *testing.T) {
+	data, file := t.TempDir(), filepath.Join(t.TempDir(), "backup")
+	c := start(t, data, false)
+	c.delay(t)
+	must(t, app.BackupCommand(), "create", file, "--at", data)
+	c.delay(t)
+	dir := filepath.Join(data, "store")
+	log, err := os.ReadFile(filepath.Join(dir, "drover.db-wal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(filepath.Join(dir, "drover.db")), os.WriteFile(filepath.Join(dir, "drover.db-wal"), log, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	out := must(t, app.BackupCommand(), "restore", file, "--at", data)
+	if aside := filepath.Join(dir, "left-behind"); !strings.Contains(out, "is in "+aside) {
+		t.Errorf("restored: %s", out)
+	} else if kept, err := os.ReadFile(filepath.Join(aside, "drover.db-wal")); err != nil || !bytes.Equal(kept, log) {
+		t.Errorf("the log is not what it was: %v", err)
+	}
+	must(t, app.StoreCommand(), "check", data)
 }

@@ -80,7 +80,8 @@ func TestARaiseMovesTheSchema(t *testing.T) {
 		if img.Format != format.Newest || img.Unfit != nil {
 			t.Errorf("the image is of format %d: %v", img.Format, img.Unfit)
 		}
-		return Load(elsewhere, img)
+		_, err := Load(elsewhere, img, unproved)
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +136,7 @@ func TestAnImageOfLaterIsRefused(t *testing.T) {
 	img := &image.Image{Revision: 7, Objects: func(yield func(store.Object, error) bool) {
 		yield(store.Object{Key: store.FormatKey, Revision: 5, Value: format.Encode(format.Newest + 1)}, nil)
 	}}
-	if err := Load(dir, img); !fault.Is(err, fault.Unsupported) {
+	if _, err := Load(dir, img, unproved); !fault.Is(err, fault.Unsupported) {
 		t.Errorf("loaded: %v", err)
 	}
 	if exists(filepath.Join(dir, FileName)) {

@@ -287,39 +287,84 @@ func notRead(problems []string, err error) ([]string, error) {
 }
 
 // Load makes a store in a directory that has none, with the content of an image.
-// What it gives out is beyond what the image says was given out.
-func Load(dir string, img *image.Image) (err error) {
+// What it gives out is beyond what the image says was given out. The proof is asked of the directory in which the store is
+// made, before that has its place; its error leaves all as it was. What is left in the place of a store of before, its log
+// above all, would be taken for the new one's: it is put into the directory that is returned.
+func Load(dir string, img *image.Image, proof func(made string) error) (aside string, err error) {
 	if _, err := os.Lstat(filepath.Join(dir, FileName)); err == nil {
-		return fault.New(fault.WrongState, "there is a store in %s already", dir).WithHint("name another place, or move it away")
+		return "", fault.New(fault.WrongState, "there is a store in %s already", dir).WithHint("name another place, or move it away")
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fault.New(fault.Environment, "cannot make the directory of the store: %w", err)
+		return "", fault.New(fault.Environment, "cannot make the directory of the store: %w", err)
 	}
 	lock, err := lockDir(dir)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	// What is not finished has another name, so that nobody takes it for the store.
 	part := filepath.Join(dir, partName)
 	if err := os.RemoveAll(part); err != nil {
-		return fault.New(fault.Environment, "cannot prepare the store: %w", err)
+		return "", fault.New(fault.Environment, "cannot prepare the store: %w", err)
 	}
 	if err := os.Mkdir(part, 0o700); err != nil {
-		return fault.New(fault.Environment, "cannot prepare the store: %w", err)
+		return "", fault.New(fault.Environment, "cannot prepare the store: %w", err)
 	}
 	err = fill(part, img)
 	if err == nil {
+		err = proof(part)
+	}
+	if err == nil {
 		err = giveToOwner(dir, part, lock.Name(), filepath.Join(part, FileName))
 	}
+	if err == nil {
+		aside, err = putAside(dir)
+	}
 	if err != nil {
-		return errors.Join(err, os.RemoveAll(part))
+		return "", errors.Join(err, os.RemoveAll(part))
 	}
 	err = os.Rename(filepath.Join(part, FileName), filepath.Join(dir, FileName))
 	if err = errors.Join(err, os.RemoveAll(part), syncDir(dir)); err != nil {
-		return fault.New(fault.Environment, "cannot put the store in its place: %w", err)
+		return aside, fault.New(fault.Environment, "cannot put the store in its place: %w", err)
 	}
-	return nil
+	return aside, nil
+}
+
+// asideName is the directory of what was left of a store whose database was lost, below its own.
+const asideName = "left-behind"
+
+// putAside moves what belongs to a database that is lost out of the way of another one: SQLite plays a log, and a
+// journal, over whatever database lies beside it. It returns where to; empty if there was nothing.
+func putAside(dir string) (string, error) {
+	aside := filepath.Join(dir, asideName)
+	moved := ""
+	for _, name := range []string{FileName + "-wal", FileName + "-shm", FileName + "-journal", markName} {
+		from, to := filepath.Join(dir, name), filepath.Join(aside, name)
+		if !exists(from) {
+			continue
+		}
+		if exists(to) {
+			return "", fault.New(fault.WrongState, "%s is what was left of a store, and so is %s", to, from).WithHint("move one of them away")
+		}
+		err := os.MkdirAll(aside, 0o700)
+		if err == nil {
+			err = giveToOwner(dir, aside)
+		}
+		if err == nil {
+			err = os.Rename(from, to)
+		}
+		if err != nil {
+			return "", fault.New(fault.Environment, "cannot put aside what was left of a store: %w", err)
+		}
+		moved = aside
+	}
+	if moved == "" {
+		return "", nil
+	}
+	if err := errors.Join(syncDir(aside), syncDir(dir)); err != nil {
+		return "", fault.New(fault.Environment, "cannot put aside what was left of a store: %w", err)
+	}
+	return moved, nil
 }
 
 // partName is the directory of a store that is being made, below its own.

@@ -23,6 +23,8 @@ func picture() *image.Image {
 	}}
 }
 
+func unproved(string) error { return nil }
+
 // TestAStoreThatWasNotFinishedIsNotBegunAnew leaves a directory as a restore does that is killed.
 func TestAStoreThatWasNotFinishedIsNotBegunAnew(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
@@ -35,7 +37,7 @@ func TestAStoreThatWasNotFinishedIsNotBegunAnew(t *testing.T) {
 	if s, err := Open(dir, Options{}); !fault.Is(err, fault.WrongState) {
 		t.Fatalf("opened: %v, %v", s, err)
 	}
-	if err := Load(dir, picture()); err != nil {
+	if _, err := Load(dir, picture(), unproved); err != nil {
 		t.Fatal(err)
 	}
 	// A kill behind the last step of it leaves nothing that matters.
@@ -60,7 +62,7 @@ func TestWhatRootMakesBelongsToItsPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(place, "store")
-	if err := Load(dir, picture()); err != nil {
+	if _, err := Load(dir, picture(), unproved); err != nil {
 		t.Fatal(err)
 	}
 	if err := Image(t.Context(), dir, []string{dir}, func(*image.Image) error { return nil }); err != nil { // as `store check` by root
@@ -136,7 +138,7 @@ func TestAStartWithoutRoomSaysSo(t *testing.T) {
 // TestAStoreIsNotLoadedOver: a restore into a place that has a store is refused, and leaves that as it is.
 func TestAStoreIsNotLoadedOver(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	if err := Load(dir, picture()); err != nil {
+	if _, err := Load(dir, picture(), unproved); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, FileName)
@@ -144,10 +146,101 @@ func TestAStoreIsNotLoadedOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Load(dir, picture()); !fault.Is(err, fault.WrongState) {
+	if _, err := Load(dir, picture(), unproved); !fault.Is(err, fault.WrongState) {
 		t.Errorf("a store was loaded over: %v", err)
 	}
 	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, before) {
 		t.Errorf("the store that was there is another: %v", err)
+	}
+}
+
+// diesAndLosesItsDatabase leaves a directory as a controller does that is killed, and whose database is lost then; what lies there is
+// returned.
+func diesAndLosesItsDatabase(t *testing.T, s *Store, dir string) map[string][]byte {
+	t.Helper()
+	left := map[string][]byte{}
+	for _, name := range []string{FileName + "-wal", FileName + "-shm", markName} {
+		var err error
+		if left[name], err = os.ReadFile(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustClose(t, s)
+	if err := os.Remove(filepath.Join(dir, FileName)); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range left {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return left
+}
+
+// TestALogOfBeforeIsNotPlayedOverANewStore: a controller died hard, its database was lost, and what lay beside it was not.
+func TestALogOfBeforeIsNotPlayedOverANewStore(t *testing.T) {
+	for _, tc := range []struct {
+		what       string
+		checkpoint bool // SQLite had moved a part of the log into the database
+	}{{"a log that has all", false}, {"a log that has the newest", true}} {
+		dir := t.TempDir()
+		s := mustOpen(t, dir, Options{})
+		commitJobs(t, s, 40)
+		if tc.checkpoint {
+			if _, err := s.readers.Exec("PRAGMA query_only(0)"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.readers.Exec("PRAGMA wal_checkpoint(PASSIVE)"); err != nil {
+				t.Fatal(err)
+			}
+			commitJobs(t, s, 3)
+		}
+		left := diesAndLosesItsDatabase(t, s, dir)
+		aside, err := Load(dir, picture(), unproved)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, data := range left {
+			if kept, err := os.ReadFile(filepath.Join(aside, name)); err != nil || !bytes.Equal(kept, data) {
+				t.Errorf("%s: %s is not what it was: %v", tc.what, name, err)
+			}
+		}
+		if found, err := Check(t.Context(), dir, []string{dir}); err != nil || len(found.Problems) > 0 || found.Objects != 1 {
+			t.Errorf("%s: %+v, %v", tc.what, found, err)
+		}
+		restored := mustOpen(t, dir, Options{})
+		if got := newestOf(t, restored); got != picture().Revision+1 {
+			t.Errorf("%s: the store ends with revision %d", tc.what, got)
+		}
+		mustClose(t, restored)
+		// A second loss does not cost what the first one left.
+		if err := errors.Join(os.Remove(filepath.Join(dir, FileName)), os.WriteFile(filepath.Join(dir, FileName+"-wal"), []byte("x"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(dir, picture(), unproved); !fault.Is(err, fault.WrongState) {
+			t.Errorf("%s: what was left of two stores: %v", tc.what, err)
+		}
+		if kept, err := os.ReadFile(filepath.Join(aside, FileName+"-wal")); err != nil || !bytes.Equal(kept, left[FileName+"-wal"]) {
+			t.Errorf("%s: the first log was not kept: %v", tc.what, err)
+		}
+	}
+}
+
+// TestAStoreThatIsNotWhatItWasToBeGetsNoPlace: nothing may be started on it.
+func TestAStoreThatIsNotWhatItWasToBeGetsNoPlace(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	log := filepath.Join(dir, FileName+"-wal")
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(log, []byte("of before"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	unlike := errors.New("it differs")
+	_, err := Load(dir, picture(), func(made string) error {
+		return errors.Join(unlike, Image(t.Context(), made, []string{made}, func(*image.Image) error { return nil }))
+	})
+	if !errors.Is(err, unlike) || fault.Is(err, fault.WrongState) {
+		t.Errorf("loaded: %v", err)
+	}
+	if exists(filepath.Join(dir, FileName)) || exists(filepath.Join(dir, partName)) || !exists(log) {
+		t.Error("the directory is not what it was")
 	}
 }
