@@ -249,12 +249,16 @@ func deployRun(sh *shell.Shell) *cobra.Command {
 		Long: "Plan a deployment of an environment and carry it out, or carry out a plan that was stored; that is refused if\n" +
 			"what it was computed from has changed. What is to run is told first, and on a terminal it is asked whether to go on,\n" +
 			"unless --yes is given. With --dry-run nodes only report what they would do; with --noop tasks\n" +
-			"run in the way of their type that changes nothing. Neither counts as a success of its tasks.",
+			"run in the way of their type that changes nothing. Neither counts as a success of its tasks.\n" +
+			"A stored plan is carried out as it is: of these options it takes none.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (plan != 0) == (len(args) == 1) {
 				return shell.Usage("give either an environment or --plan ID")
 			}
-			var err error
+			err := asItIs(cmd, plan)
+			if err != nil {
+				return err
+			}
 			if plan == 0 {
 				plan, err = planToRun(cmd.Context(), sh, w.parameters(args[0], sh.Flags.DryRun))
 			} else {
@@ -270,6 +274,18 @@ func deployRun(sh *shell.Shell) *cobra.Command {
 	cmd.Flags().StringArrayVarP(&w.graphs, "graph", "g", nil, "name of a stored task graph, instead of those of the environment")
 	cmd.Flags().Int64Var(&plan, "plan", 0, "number of a stored plan")
 	return cmd
+}
+
+// wishOptions are the names of all options that say what a deployment is to do.
+var wishOptions = []string{"graph", "task", "node", "event", "refresh", "type", "noop", "force"}
+
+// asItIs refuses what would have a stored plan do something else: it is carried out as it is, in earnest or not, as it was made.
+func asItIs(cmd *cobra.Command, plan int64) error {
+	if plan == 0 {
+		return nil
+	}
+	why := fmt.Sprintf("--plan carries a plan out as it was made; drover deploy status %d tells of it, and drover deploy run ENVIRONMENT plans anew", plan)
+	return shell.WithoutEffect(cmd, why, append([]string{"dry-run"}, wishOptions...)...)
 }
 
 // planToRun has a plan stored that is to be run, and returns its number. On a terminal it is shown before, and asked about; what is stored then is

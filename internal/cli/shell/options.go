@@ -86,6 +86,21 @@ func (sh *Shell) CheckShared(cmd *cobra.Command) error {
 	return err
 }
 
+// WithoutEffect refuses those of the named options of a command that were given: on the way that it goes nothing reads
+// them. why says which way that is, or what to do.
+func WithoutEffect(cmd *cobra.Command, why string, names ...string) error {
+	var given []string
+	for _, name := range names {
+		if f := cmd.Flag(name); f != nil && f.Changed && f.Value.String() != f.DefValue {
+			given = append(given, "--"+name)
+		}
+	}
+	if len(given) == 0 {
+		return nil
+	}
+	return Usage("%s would have no effect: %s", Alternatives(given, " and "), why)
+}
+
 // ClassicOutput reads --output of a list of the classic tools, where it is the
 // long form of -o. No field has the name of a format.
 func (sh *Shell) ClassicOutput(cmd *cobra.Command) error {
