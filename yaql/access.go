@@ -66,9 +66,9 @@ func (c *Context) attribute(n *syntax.Node, v any, name string) (any, error) {
 		}
 	}
 	if isMapping(v) {
-		x, ok, err := dictGet(v, name)
+		x, ok, err := c.run.dictGet(v, name)
 		if err == nil && !ok && !c.run.cfg.legacy {
-			err = missingKey(v, name)
+			err = c.run.missingKey(v, name)
 		}
 		if err != nil {
 			return nil, at(err, n)
@@ -103,8 +103,8 @@ func (c *Context) attribute(n *syntax.Node, v any, name string) (any, error) {
 // hintedKeys is how many keys of a map are looked at for the one that was meant.
 const hintedKeys = 100
 
-func missingKey(m, key any) *Error {
-	e := errorf(KeyError, "%s", repr(key))
+func (r *run) missingKey(m, key any) *Error {
+	e := errorf(KeyError, "%s", r.repr(key))
 	e.Hint = "the map has no such key; get() gives a default instead"
 	name, ok := key.(string)
 	if !ok {
@@ -255,16 +255,19 @@ func (cp *compiler) index(n *syntax.Node) *code {
 func (c *Context) indexed(n *syntax.Node, v, key any) (any, error) {
 	switch x := v.(type) {
 	case []any, *List, Sequence:
-		items, _ := seqItems(v)
 		i, ok := smallInt(key)
 		if _, isBig := key.(*big.Int); !ok && !isBig {
 			break
 		}
+		if s, host := v.(Sequence); host {
+			return itemOf(n, s, i, ok)
+		}
+		items, _ := seqItems(v)
 		return itemAt(n, items, i, ok)
 	case map[string]any, *Dict, Mapping:
-		y, ok, err := dictGet(v, key)
+		y, ok, err := c.run.dictGet(v, key)
 		if err == nil && !ok {
-			err = missingKey(v, key)
+			err = c.run.missingKey(v, key)
 		}
 		if err != nil {
 			return nil, at(err, n)
@@ -279,6 +282,17 @@ func (c *Context) indexed(n *syntax.Node, v, key any) (any, error) {
 		return norm(y), nil
 	}
 	return c.callValues(n, "#indexer", v, key)
+}
+
+// itemOf is itemAt for a list of the host, which is not copied for it.
+func itemOf(n *syntax.Node, s Sequence, i int64, fits bool) (any, error) {
+	if i < 0 {
+		i += int64(s.Len())
+	}
+	if !fits || i < 0 || i >= int64(s.Len()) {
+		return nil, at(errorf(IndexError, "tuple index out of range"), n)
+	}
+	return norm(s.At(int(i))), nil
 }
 
 func itemAt(n *syntax.Node, items []any, i int64, fits bool) (any, error) {

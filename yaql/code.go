@@ -237,7 +237,7 @@ func (cp *compiler) dict(n *syntax.Node) *code {
 		}
 		d := NewDict(len(keys))
 		for i, k := range ks {
-			if err := d.Set(k, vs[i]); err != nil {
+			if err := c.run.set(d, k, vs[i]); err != nil {
 				return nil, at(err, n)
 			}
 		}

@@ -30,7 +30,7 @@ func (d *Dict) Len() int { return len(d.values) }
 
 // Get returns the value of key and whether there is one.
 func (d *Dict) Get(key any) (any, bool) {
-	i, err := d.find(key)
+	i, err := d.find(nil, key)
 	if err != nil || i < 0 {
 		return nil, false
 	}
@@ -48,8 +48,11 @@ func (d *Dict) Range(f func(key, value any) bool) {
 
 // Set gives key a value. A key that is there keeps its place. It fails for keys that cannot be hashed, and
 // must not be called once an expression has seen the map.
-func (d *Dict) Set(key, value any) error {
-	i, err := d.find(key)
+func (d *Dict) Set(key, value any) error { return (*run)(nil).set(d, key, value) }
+
+// set is the same for an evaluation, which pays for large keys.
+func (r *run) set(d *Dict, key, value any) error {
+	i, err := d.find(r, key)
 	if err != nil {
 		return err
 	}
@@ -64,11 +67,11 @@ func (d *Dict) Set(key, value any) error {
 		d.keys = d.keys.clone(1)
 	}
 	d.values = append(d.values, value)
-	return d.keys.add(key)
+	return d.keys.add(r, key)
 }
 
 // find returns the place of key or -1. Keys that cannot be hashed are an error.
-func (d *Dict) find(key any) (int, error) { return d.keys.find(key) }
+func (d *Dict) find(r *run, key any) (int, error) { return d.keys.find(r, key) }
 
 // text returns the value of a string key and whether there is one.
 func (d *Dict) text(key string) (any, bool) {
@@ -129,10 +132,12 @@ func plainItems(items []any) uint8 {
 type Set struct{ keys Keys }
 
 // NewSet returns the set of items, or an error if one cannot be hashed.
-func NewSet(items ...any) (*Set, error) {
+func NewSet(items ...any) (*Set, error) { return (*run)(nil).newSet(items) }
+
+func (r *run) newSet(items []any) (*Set, error) {
 	s := &Set{}
 	for _, x := range items {
-		if err := s.add(x); err != nil {
+		if err := r.add(s, x); err != nil {
 			return nil, err
 		}
 	}
@@ -146,17 +151,20 @@ func (s *Set) Len() int { return len(s.keys.list) }
 func (s *Set) Items() []any { return slices.Clone(s.keys.list) }
 
 // Has reports whether x is in the set.
-func (s *Set) Has(x any) bool {
-	i, err := s.keys.find(x)
+func (s *Set) Has(x any) bool { return (*run)(nil).has(s, x) }
+
+func (r *run) has(s *Set, x any) bool {
+	i, err := s.keys.find(r, x)
 	return err == nil && i >= 0
 }
 
-func (s *Set) add(x any) error {
-	i, err := s.keys.find(x)
+// add puts an item into a set.
+func (r *run) add(s *Set, x any) error {
+	i, err := s.keys.find(r, x)
 	if err != nil || i >= 0 {
 		return err
 	}
-	return s.keys.add(x)
+	return s.keys.add(r, x)
 }
 
 type viewKind uint8
@@ -215,24 +223,25 @@ func dictLen(v any) int {
 }
 
 // dictGet looks key up in a map. It fails for keys that cannot be hashed.
-func dictGet(v, key any) (any, bool, error) {
+func (r *run) dictGet(v, key any) (any, bool, error) {
 	switch d := v.(type) {
 	case map[string]any:
 		s, ok := key.(string)
 		if !ok {
-			_, err := hashKey(key)
+			_, err := r.hashKey(key)
 			return nil, false, err
 		}
+		r.reads(len(s))
 		x, ok := d[s]
 		return norm(x), ok, nil
 	case *Dict:
-		i, err := d.find(key)
+		i, err := d.find(r, key)
 		if err != nil || i < 0 {
 			return nil, false, err
 		}
 		return norm(d.values[i]), true, nil
 	case Mapping:
-		if _, err := hashKey(key); err != nil {
+		if _, err := r.hashKey(key); err != nil {
 			return nil, false, err
 		}
 		x, ok := d.Get(key)
@@ -272,7 +281,8 @@ func sortedKeys(m map[string]any) []string {
 }
 
 // toDict copies any map into a Dict that may be changed.
-func toDict(v any, extra int) *Dict {
+func (r *run) toDict(v any, extra int) *Dict {
+	r.owe(dictLen(v))
 	if d, ok := v.(*Dict); ok {
 		c := d.clone(extra)
 		c.mutable = false

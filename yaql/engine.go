@@ -46,8 +46,8 @@ func LimitIterators(n int) Option { return func(c *config) { c.limitIterators = 
 // Zero and negative mean no bound but the budget of steps, which is the default.
 func MemoryQuota(bytes int64) Option { return func(c *config) { c.memoryQuota = bytes } }
 
-// StepBudget bounds the calls, operators and items of one evaluation, and what long searches for regular expressions
-// and large numbers take. The default is [DefaultSteps]. Zero and negative mean no bound; see [Unbounded].
+// StepBudget bounds the calls, operators and items of one evaluation, and what long texts, searches for regular expressions,
+// copies of lists, maps and sets, comparisons of all that is in them, and large numbers take: 64 bytes of a text are a step. The default is [DefaultSteps]. Zero and negative mean no bound; see [Unbounded].
 func StepBudget(n int64) Option { return func(c *config) { c.steps = n } }
 
 // DepthLimit bounds the depth of nested evaluation; the default is 10,000.

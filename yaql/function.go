@@ -237,8 +237,7 @@ func (p *param) accepts(cfg *config, v any) bool {
 	case tIterable:
 		return isIterable(cfg, v)
 	case tUnordered:
-		_, set := setItems(v)
-		return !set && isIterable(cfg, v)
+		return !isSet(v) && isIterable(cfg, v)
 	case tSequence:
 		return isSequence(v)
 	case tIterator:

@@ -206,10 +206,25 @@ func iterate(c *Context, v any) (source, error) {
 	case *ordering:
 		return &orderedSource{ordering: x, run: c.run}, nil
 	}
+	c.run.opens(v)
 	if items, ok := itemsOf(v); ok {
 		return &sliceSource{items: items, run: c.run}, nil
 	}
 	return nil, errorf(TypeError, "'%s' object is not iterable", typeName(v))
+}
+
+// opens counts what it takes to list the items of a collection before the first of them is looked at.
+func (r *run) opens(v any) {
+	switch x := v.(type) {
+	case *Set:
+		r.copies(x.Len())
+	case *View:
+		r.owe(dictLen(x.dict)) // the keys of maps of the host are sorted
+	case map[string]any, *Dict, Mapping:
+		r.owe(dictLen(v))
+	case Sequence:
+		r.owe(x.Len())
+	}
 }
 
 // itemsOf returns the items of collections that are not lazy: lists, sets, views, and the keys of maps.
@@ -236,6 +251,7 @@ var errStop = errors.New("stop")
 func each(c *Context, v any, f func(x any) error) error {
 	items, ok := v.([]any)
 	if !ok {
+		c.run.opens(v)
 		items, ok = itemsOf(v)
 	}
 	if ok {

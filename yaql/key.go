@@ -29,12 +29,29 @@ func unhashable(v any) error {
 }
 
 // hashKey returns the comparable stand-in of v, or an error for values that cannot be keys.
-func hashKey(v any) (any, error) {
+func (r *run) hashKey(v any) (any, error) {
 	switch x := v.(type) {
-	case string, int64:
+	case string:
+		r.reads(len(x))
+		return x, nil
+	case int64:
 		return x, nil
 	}
-	return hashAt(v, &walk{nodes: maxValueNodes - maxTextNodes})
+	return hashAt(v, textWalk(r))
+}
+
+// hashesAtOnce reports whether the hash key of v is as good as v itself.
+func hashesAtOnce(v any) bool {
+	switch v.(type) {
+	case string, int64, bool, float64, nil:
+		return true
+	}
+	return false
+}
+
+// keyOfBig is the hash key of an integer that fits no machine word.
+func keyOfBig(n *big.Int) bigKey {
+	return bigKey(append([]byte{byte(n.Sign())}, n.Bytes()...))
 }
 
 // hashAt is hashKey for a value at some depth of another one.
@@ -52,7 +69,8 @@ func hashAt(v any, w *walk) (any, error) {
 	case float64:
 		return floatKey(x), nil
 	case *big.Int:
-		return bigKey(x.String()), nil
+		w.writes(x.BitLen() / 8) //nolint:mnd // bits of a byte
+		return keyOfBig(x), nil
 	case complex128:
 		if imag(x) == 0 {
 			return floatKey(real(x)), nil
@@ -104,7 +122,7 @@ func floatKey(f float64) any {
 			return int64(f)
 		}
 		b, _ := big.NewFloat(f).Int(nil)
-		return bigKey(b.String())
+		return keyOfBig(b)
 	}
 	if math.IsNaN(f) {
 		return nanKey(new(byte))
@@ -130,6 +148,8 @@ func dictHash(v any, w *walk) (any, error) {
 	if !isHashableDict(v) {
 		return nil, unhashable(v)
 	}
+	w = w.enter(dictLen(v))
+	defer w.leave()
 	parts := make([]string, 0, dictLen(v))
 	var err error
 	dictRange(v, func(k, x any) bool {
@@ -172,8 +192,9 @@ func appendKey(b []byte, v any, w *walk) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch k := h.(type) {
+	switch k := h.(type) { // the texts of what is nested are copied at each level
 	case string:
+		w.writes(len(k))
 		return appendSized(append(b, 's'), k), nil
 	case int64:
 		return binary.BigEndian.AppendUint64(append(b, 'i'), uint64(k)), nil
@@ -182,12 +203,16 @@ func appendKey(b []byte, v any, w *walk) ([]byte, error) {
 	case float64:
 		return binary.BigEndian.AppendUint64(append(b, 'f'), math.Float64bits(k)), nil
 	case bigKey:
+		w.writes(len(k))
 		return appendSized(append(b, 'b'), string(k)), nil
 	case tupleKey:
+		w.writes(len(k))
 		return appendSized(append(b, 't'), string(k)), nil
 	case setKey:
+		w.writes(len(k))
 		return appendSized(append(b, 'S'), string(k)), nil
 	case dictKey:
+		w.writes(len(k))
 		return appendSized(append(b, 'd'), string(k)), nil
 	case Timespan:
 		return appendSized(append(b, 'T'), k.Repr()), nil
@@ -205,14 +230,45 @@ func sameType(a, b any) bool { return fmt.Sprintf("%T", a) == fmt.Sprintf("%T", 
 // and sets by contents, everything else by identity.
 func equal(a, b any) bool { return equalAt(a, b, nil) }
 
+// equal is the same, and counts what it takes.
+func (r *run) equal(a, b any) bool {
+	switch x := a.(type) {
+	case string:
+		y, ok := b.(string)
+		if !ok || len(x) != len(y) {
+			return false
+		}
+		r.reads(len(x))
+		return x == y
+	case int64:
+		if y, ok := b.(int64); ok {
+			return x == y
+		}
+	case nil:
+		return b == nil
+	case bool:
+		if y, ok := b.(bool); ok {
+			return x == y
+		}
+	}
+	return equalAt(a, b, &walk{run: r})
+}
+
 func equalAt(a, b any, w *walk) bool {
 	switch x := a.(type) {
 	case nil:
 		return b == nil
 	case string:
 		y, ok := b.(string)
-		return ok && x == y
-	case bool, int64, float64, *big.Int, complex128:
+		if !ok || len(x) != len(y) {
+			return false
+		}
+		w.pays(len(x) / bytesOfStep)
+		return x == y
+	case *big.Int:
+		w.pays(x.BitLen() / bitsOfStep)
+		return equalNumbers(a, b)
+	case bool, int64, float64, complex128:
 		return equalNumbers(a, b)
 	case []any:
 		switch y := b.(type) {
@@ -236,7 +292,7 @@ func equalAt(a, b any, w *walk) bool {
 		y, ok := b.(*Regex)
 		return ok && x.Pattern() == y.Pattern() && x.Flags() == y.Flags()
 	case *Set, *View:
-		return equalSets(a, b)
+		return equalSets(a, b, w)
 	case map[string]any, *Dict, Mapping:
 		return isMapping(b) && equalDicts(a, b, w)
 	case Sequence:
@@ -282,7 +338,7 @@ func equalDicts(a, b any, w *walk) bool {
 	defer w.leave()
 	same := true
 	dictRange(a, func(k, x any) bool {
-		y, ok, err := dictGet(b, k)
+		y, ok, err := w.payer().dictGet(b, k)
 		same = err == nil && ok && equalAt(x, y, w)
 		return same
 	})
@@ -290,49 +346,72 @@ func equalDicts(a, b any, w *walk) bool {
 }
 
 // equalSets compares sets and the views that count as sets.
-func equalSets(a, b any) bool {
-	x, ok := setItems(a)
-	y, ok2 := setItems(b)
-	if !ok || !ok2 {
+func equalSets(a, b any, w *walk) bool {
+	if !isSet(a) || !isSet(b) {
 		return identical(a, b)
 	}
-	return len(x) == len(y) && containsAll(y, x)
+	n, _ := sizeIfSized(a)
+	if m, _ := sizeIfSized(b); n != m {
+		return false
+	}
+	w.pays(2 * n) //nolint:mnd // both are listed
+	x, y := setItems(a), setItems(b)
+	return w.payer().containsAll(y, x)
 }
 
-// setItems returns the items of sets, keys() and items().
-func setItems(v any) ([]any, bool) {
+// payer is the evaluation that pays for a walk; nil for none.
+func (w *walk) payer() *run {
+	if w == nil {
+		return nil
+	}
+	return w.run
+}
+
+// isSet reports whether v is a set, or counts as one as keys() and items() do.
+func isSet(v any) bool {
 	switch s := v.(type) {
 	case *Set:
-		return s.Items(), true
+		return true
 	case *View:
-		if s.kind != valuesView {
-			return s.Items(), true
-		}
+		return s.kind != valuesView
 	}
-	return nil, false
+	return false
+}
+
+// setItems returns the items of what counts as a set; see isSet.
+func setItems(v any) []any {
+	switch s := v.(type) {
+	case *Set:
+		return s.Items()
+	case *View:
+		return s.Items()
+	}
+	return nil
 }
 
 // containsAll reports whether every item of small is in big. Items that cannot be hashed are compared one by
 // one.
-func containsAll(big, small []any) bool {
-	s, err := NewSet(big...)
+func (r *run) containsAll(big, small []any) bool {
+	r.owe(len(big) + len(small))
+	s, err := r.newSet(big)
 	for _, x := range small {
 		if err == nil {
-			if !s.Has(x) {
+			if !r.has(s, x) {
 				return false
 			}
 			continue
 		}
-		if !contains(big, x) {
+		if !r.contains(big, x) {
 			return false
 		}
 	}
 	return true
 }
 
-func contains(items []any, x any) bool {
+func (r *run) contains(items []any, x any) bool {
 	for _, y := range items {
-		if equal(x, norm(y)) {
+		r.owe(1)
+		if r.equal(x, norm(y)) {
 			return true
 		}
 	}

@@ -21,14 +21,14 @@ const smallKeys = 16
 func NewKeys(keys ...any) (*Keys, error) {
 	k := &Keys{list: make([]any, 0, len(keys))}
 	for _, key := range keys {
-		i, err := k.find(key)
+		i, err := k.find(nil, key)
 		if err != nil {
 			return nil, err
 		}
 		if i >= 0 {
 			return nil, errorf(ValueError, "the key %s is there twice", repr(key))
 		}
-		if err := k.add(key); err != nil {
+		if err := k.add(nil, key); err != nil {
 			return nil, err
 		}
 	}
@@ -58,16 +58,16 @@ func (k *Keys) clone(extra int) *Keys {
 }
 
 // add appends a key that is not there yet.
-func (k *Keys) add(key any) error {
+func (k *Keys) add(r *run, key any) error {
 	k.list = append(k.list, key)
-	if len(k.list) <= smallKeys {
+	if k.strs == nil && len(k.list) <= smallKeys && hashesAtOnce(key) {
 		return nil
 	}
-	return k.addIndex()
+	return k.addIndex(r)
 }
 
 // addIndex enters the keys that the index lacks.
-func (k *Keys) addIndex() error {
+func (k *Keys) addIndex(r *run) error {
 	from := len(k.list) - 1
 	if k.strs == nil {
 		k.strs = make(map[string]int32, cap(k.list))
@@ -78,7 +78,7 @@ func (k *Keys) addIndex() error {
 			k.strs[s] = int32(from + i)
 			continue
 		}
-		h, err := hashKey(key)
+		h, err := r.hashKey(key)
 		if err != nil {
 			return err
 		}
@@ -91,11 +91,12 @@ func (k *Keys) addIndex() error {
 }
 
 // find returns the place of key or -1. Keys that cannot be hashed are an error.
-func (k *Keys) find(key any) (int, error) {
+func (k *Keys) find(r *run, key any) (int, error) {
 	if s, ok := key.(string); ok {
+		r.reads(len(s))
 		return k.findString(s), nil
 	}
-	h, err := hashKey(key)
+	h, err := r.hashKey(key)
 	if err != nil || k == nil {
 		return -1, err
 	}
@@ -112,7 +113,7 @@ func (k *Keys) find(key any) (int, error) {
 		if _, ok := other.(string); ok {
 			return false
 		}
-		o, _ := hashKey(other)
+		o, _ := r.hashKey(other)
 		return o == h
 	}), nil
 }

@@ -59,6 +59,9 @@ func (l *Lambda) bind2(a, b any) *Context {
 // callNamed sets $1, $2 ... and a variable for each keyword.
 func (l *Lambda) callNamed(args []any, keywords []named) (any, error) {
 	child := l.c.Child()
+	if err := l.c.run.spend(square(len(args) + len(keywords))); err != nil {
+		return nil, err
+	}
 	for i, x := range args {
 		child.set(strconv.Itoa(i+1), x)
 	}

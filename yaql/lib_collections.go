@@ -72,6 +72,7 @@ func repeatList(c *Context, list, times any) (any, error) {
 	if _, ok := list.(intRange); ok {
 		return nil, errorf(TypeError, "unsupported operand type(s) for *: 'range' and 'int'")
 	}
+	c.run.opens(list)
 	items, _ := seqItems(list)
 	n, err := machineInt(times)
 	if err != nil {
@@ -121,7 +122,7 @@ func chained(c *Context, left, right any) (any, error) {
 	}
 	if a, ok := left.(*Set); ok {
 		if b, ok := right.(*Set); ok {
-			return union(a, b)
+			return union(c.run, a, b)
 		}
 	}
 	return concatenated(c, []any{left, right}), nil
@@ -155,11 +156,11 @@ func concatenated(c *Context, colls []any) *Iterator {
 func hasItem(c *Context, coll, x any) (any, error) {
 	switch s := coll.(type) {
 	case *Set:
-		i, err := s.keys.find(x)
+		i, err := s.keys.find(c.run, x)
 		return i >= 0, err
 	case *View:
 		if s.kind == keysView {
-			_, ok, err := dictGet(s.dict, x)
+			_, ok, err := c.run.dictGet(s.dict, x)
 			return ok, err
 		}
 		if s.kind == itemsView {
@@ -178,6 +179,9 @@ func (v *View) hasEntry(c *Context, x any) (bool, error) {
 			return false, nil
 		}
 	} else if s, isText := x.(string); isText {
+		if err := c.run.spend(len(s)); err != nil {
+			return false, err
+		}
 		entry = charItems(s)
 	} else if !ok {
 		var err error
@@ -188,12 +192,15 @@ func (v *View) hasEntry(c *Context, x any) (bool, error) {
 	if len(entry) != 2 {
 		return false, errorf(ValueError, "an entry has a key and a value, not %d parts", len(entry))
 	}
-	value, ok, err := dictGet(v.dict, norm(entry[0]))
-	return ok && err == nil && equal(value, norm(entry[1])), err
+	value, ok, err := c.run.dictGet(v.dict, norm(entry[0]))
+	return ok && err == nil && c.run.equal(value, norm(entry[1])), err
 }
 
 func (v *View) hasEntries(c *Context, parts []any) (bool, error) {
 	for _, x := range parts {
+		if err := c.run.step(); err != nil {
+			return false, err
+		}
 		if found, err := v.hasEntry(c, norm(x)); !found || err != nil {
 			return false, err
 		}
@@ -340,6 +347,7 @@ func (in *inserter) step() (any, bool, error) {
 }
 
 func insertIntoList(c *Context, a []any) (any, error) {
+	c.run.opens(a[0])
 	items, _ := seqItems(a[0])
 	n := int64(len(items))
 	at, err := machineInt(a[1])
@@ -350,9 +358,12 @@ func insertIntoList(c *Context, a []any) (any, error) {
 		at = max(at+n, 0)
 	}
 	at = min(at, n)
+	if err := c.run.spend(len(items) + 1); err != nil {
+		return nil, err
+	}
 	out := make([]any, 0, n+1)
 	out = append(append(append(out, items[:at]...), a[2]), items[at:]...)
-	return &List{Items: out}, c.run.spend(len(out))
+	return &List{Items: out}, nil
 }
 
 // expanded yields the arguments, and the items of lazy ones in their place.

@@ -1,6 +1,7 @@
 package yaql
 
 import (
+	"encoding/binary"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -13,9 +14,9 @@ func constantly(v any) impl {
 
 func commonModule() module {
 	defs := []definition{
-		{"*equal", FunctionKind, "left: any?, right: any?", func(_ *Context, a []any) (any, error) { return equal(a[0], a[1]), nil },
+		{"*equal", FunctionKind, "left: any?, right: any?", func(c *Context, a []any) (any, error) { return c.run.equal(a[0], a[1]), nil },
 			"Tells whether two values of any types are equal. Booleans count as 0 and 1; lists are equal item by item if they are of one kind.", "1 = 1.0 ⇒ true", 0},
-		{"*not_equal", FunctionKind, "left: any?, right: any?", func(_ *Context, a []any) (any, error) { return !equal(a[0], a[1]), nil },
+		{"*not_equal", FunctionKind, "left: any?, right: any?", func(c *Context, a []any) (any, error) { return !c.run.equal(a[0], a[1]), nil },
 			"Tells whether two values differ.", "a != b ⇒ true", 0},
 	}
 	// Null is equal to itself and smaller than anything else.
@@ -146,7 +147,7 @@ func caseSource(conditions []any, pick func(i int, t bool) (any, bool)) nextFunc
 	}
 }
 
-func randomInt(_ *Context, a []any) (any, error) {
+func randomInt(c *Context, a []any) (any, error) {
 	var bounds [2]*big.Int
 	for i := range bounds {
 		switch x := a[i].(type) {
@@ -166,12 +167,11 @@ func randomInt(_ *Context, a []any) (any, error) {
 		return nil, errorf(ValueError, "empty range for random()")
 	}
 	span.Add(span, big.NewInt(1))
-	n := new(big.Int)
-	for n.BitLen() < span.BitLen()+64 {
-		n.Or(n.Lsh(n, 64), new(big.Int).SetUint64(rand.Uint64()))
-		if n.Sign() == 0 {
-			n.SetInt64(1)
-		}
+	c.run.divides(span.BitLen()+64, span.BitLen()) //nolint:mnd // so many more that each number is as likely as another
+	random := make([]byte, 0, span.BitLen()/8+16)  //nolint:mnd // bytes of the span, and eight more at least
+	for len(random) < cap(random)-8 {              //nolint:mnd // bytes of a word
+		random = binary.BigEndian.AppendUint64(random, rand.Uint64())
 	}
+	n := new(big.Int).SetBytes(random)
 	return intValue(n.Add(n.Mod(n, span), bounds[0])), nil
 }

@@ -59,6 +59,9 @@ func splitWhere(c *Context, a []any) (any, error) {
 	f := a[1].(*Lambda)
 	return cut(c, a[0], func(items []any, from int) ([]any, int, bool, error) {
 		for i := from; i < len(items); i++ {
+			if err := c.run.step(); err != nil {
+				return nil, 0, false, err
+			}
 			t, err := f.test1(norm(items[i]))
 			if err != nil {
 				return nil, 0, false, err
@@ -80,13 +83,16 @@ func sliceWhere(c *Context, a []any) (any, error) {
 			i++ // the value of the first item is known from the cut before it
 		}
 		for ; i < len(items); i++ {
+			if err := c.run.step(); err != nil {
+				return nil, 0, false, err
+			}
 			v, err := f.call1(norm(items[i]))
 			if err != nil {
 				return nil, 0, false, err
 			}
 			before := last
 			last = v
-			if before != NoValue && !equal(v, before) {
+			if before != NoValue && !c.run.equal(v, before) {
 				return items[from:i:i], i, true, nil
 			}
 		}

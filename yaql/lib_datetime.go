@@ -75,8 +75,8 @@ func datetimeModule() module {
 func timeOperators() []definition {
 	const times, spans = "dt1: datetime, dt2: datetime", "ts1: timespan, ts2: timespan"
 	defs := []definition{
-		{"#operator_*", FunctionKind, "n: number, ts: timespan", func(_ *Context, a []any) (any, error) { return scaled(a[1], a[0]) }, "Multiplies a timespan.", "(2 * timespan(hours => 1)).minutes ⇒ 120.0", 0},
-		{"#operator_*", FunctionKind, "ts: timespan, n: number", func(_ *Context, a []any) (any, error) { return scaled(a[0], a[1]) }, "Multiplies a timespan.", "(timespan(hours => 1) * 1.5).minutes ⇒ 90.0", 0},
+		{"#operator_*", FunctionKind, "n: number, ts: timespan", func(c *Context, a []any) (any, error) { return scaled(c, a[1], a[0]) }, "Multiplies a timespan.", "(2 * timespan(hours => 1)).minutes ⇒ 120.0", 0},
+		{"#operator_*", FunctionKind, "ts: timespan, n: number", func(c *Context, a []any) (any, error) { return scaled(c, a[0], a[1]) }, "Multiplies a timespan.", "(timespan(hours => 1) * 1.5).minutes ⇒ 90.0", 0},
 		{"#operator_+", FunctionKind, "dt: datetime, ts: timespan", func(_ *Context, a []any) (any, error) { return checked(asTime(a[0]).Add(asSpan(a[1]))) }, "Moves a time forward.", "(datetime(2015, 1, 1) + timespan(31)).month ⇒ 2", 0},
 		{"#operator_+", FunctionKind, spans, func(_ *Context, a []any) (any, error) { return checked(asSpan(a[0]).Add(asSpan(a[1]))) }, "Adds timespans.", "(timespan(1) + timespan(2)).days ⇒ 3.0", 0},
 		{"#operator_+", FunctionKind, "ts: timespan, dt: datetime", func(_ *Context, a []any) (any, error) { return checked(asTime(a[1]).Add(asSpan(a[0]))) }, "Moves a time forward.", "(timespan(31) + datetime(2015, 1, 1)).month ⇒ 2", 0},
@@ -140,21 +140,27 @@ func timeFunctions() []definition {
 	}
 }
 
-func scaled(span, factor any) (any, error) {
+func scaled(c *Context, span, factor any) (any, error) {
+	c.run.spells(factor)
 	if f, ok := factor.(float64); ok {
 		return checked(asSpan(span).MulFloat(f))
 	}
 	return checked(asSpan(span).MulInt(bigOf(factor)))
 }
 
-func divided(_ *Context, a []any) (any, error) {
+func divided(c *Context, a []any) (any, error) {
+	c.run.spells(a[1])
 	if f, ok := a[1].(float64); ok {
 		return checked(asSpan(a[0]).DivFloat(f))
 	}
 	return checked(asSpan(a[0]).DivInt(bigOf(a[1])))
 }
 
-func parseTime(_ *Context, a []any) (any, error) {
+func parseTime(c *Context, a []any) (any, error) {
+	format, _ := a[1].(string)
+	if err := c.run.spend(len(a[0].(string)) + compilesFor*len(format)); err != nil {
+		return nil, err
+	}
 	var d DateTime
 	var err error
 	if a[1] == nil || a[1] == "" {
@@ -169,7 +175,8 @@ func parseTime(_ *Context, a []any) (any, error) {
 	return checked(d.Aware(), err)
 }
 
-func timeOfTimestamp(_ *Context, a []any) (any, error) {
+func timeOfTimestamp(c *Context, a []any) (any, error) {
+	c.run.spells(a[0])
 	zone := pytime.FixedZone(asSpan(a[1]))
 	if f, ok := a[0].(float64); ok {
 		return checked(pytime.FromFloatTimestamp(f, zone))
@@ -210,7 +217,8 @@ func now(_ *Context, a []any) (any, error) {
 	return checked(pytime.FromTime(t, pytime.FixedZone(span)))
 }
 
-func makeSpan(_ *Context, a []any) (any, error) {
+func makeSpan(c *Context, a []any) (any, error) {
+	c.run.spells(a...)
 	total := new(big.Int)
 	for i, unit := range []int64{day, hour, minute, second, millisecond, 1} {
 		total.Add(total, new(big.Int).Mul(bigOf(a[i]), big.NewInt(unit)))

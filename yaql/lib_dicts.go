@@ -7,26 +7,26 @@ func dictDefinitions() []definition {
 		{"#indexer", FunctionKind, "dict: mapping, key: any?, default: any?", getItem, "Gives the value of a key of a map, or the default.", "{a => 1}[b, 2] ⇒ 2", 0},
 		{"#map", FunctionKind, "*args: rulevalue", dictFromRules, "Makes a map of the arguments.", "{a => 1, 2 => b}.len() ⇒ 2", noKwargs},
 		{"#operator_+", FunctionKind, "left: mapping, right: mapping", func(c *Context, a []any) (any, error) {
-			d := toDict(a[0], dictLen(a[1]))
+			d := c.run.toDict(a[0], dictLen(a[1]))
 			return d, setAll(c, d, a[1])
 		}, "Joins two maps; the values of the right one win.", "{a => 1} + {a => 2, b => 3} ⇒ {\"a\":2,\"b\":3}", 0},
 		{"#operator_.", FunctionKind, "dict: mapping, key: keyword", func(c *Context, a []any) (any, error) { return c.attribute(nil, a[0], a[1].(string)) },
 			"Gives the value of a key of a map, which must be there.", "{a => 1}.a ⇒ 1", 0},
-		{"containsKey", MethodKind, "dict: mapping, key: any?", func(_ *Context, a []any) (any, error) {
-			_, ok, err := dictGet(a[0], a[1])
+		{"containsKey", MethodKind, "dict: mapping, key: any?", func(c *Context, a []any) (any, error) {
+			_, ok, err := c.run.dictGet(a[0], a[1])
 			return ok, err
 		}, "Tells whether the map has the key.", "{a => 1}.containsKey(a) ⇒ true", 0},
 		{"containsValue", MethodKind, "dict: mapping, value: any?", func(c *Context, a []any) (any, error) {
 			return containsValue(c, &View{kind: valuesView, dict: a[0]}, a[1])
 		}, "Tells whether the map has the value.", "{a => 1}.containsValue(1) ⇒ true", 0},
-		{"delete", MethodKind, "dict: mapping, *keys: any?", func(_ *Context, a []any) (any, error) { return without(a[0], a[1:]) },
+		{"delete", MethodKind, "dict: mapping, *keys: any?", func(c *Context, a []any) (any, error) { return without(c.run, a[0], a[1:]) },
 			"Gives the map without some keys.", "{a => 1, b => 2}.delete(a) ⇒ {\"b\":2}", 0},
 		{"deleteAll", MethodKind, "dict: mapping, keys: iterable", func(c *Context, a []any) (any, error) {
 			keys, err := listOf(c, a[1])
 			if err != nil {
 				return nil, err
 			}
-			return without(a[0], keys)
+			return without(c.run, a[0], keys)
 		}, "Gives the map without the keys of a collection.", "{a => 1, b => 2}.deleteAll([a]) ⇒ {\"b\":2}", 0},
 		{"dict", FunctionKind, "*args: rulevalue", dictFromRules, "Makes a map of the arguments.", "dict(a => 1) ⇒ {\"a\":1}", noKwargs},
 		{"dict", FunctionKind, "items: iterable", dictFromItems, "Makes a map of pairs of keys and values.", "dict([[a, 1], [b, 2]]) ⇒ {\"a\":1,\"b\":2}", noKwargs},
@@ -35,21 +35,21 @@ func dictDefinitions() []definition {
 		{"items", MethodKind, "dict: mapping", viewOf(itemsView), "Gives the entries as [key, value] lists.", "{a => 1}.items().toList() ⇒ [[\"a\",1]]", 0},
 		{"keys", MethodKind, "dict: mapping", viewOf(keysView), "Gives the keys.", "{a => 1}.keys().toList() ⇒ [\"a\"]", 0},
 		{"len", ExtensionKind, "dict: mapping", lengthOf, "Gives the number of entries.", "{a => 1}.len() ⇒ 1", 0},
-		{"set", MethodKind, "dict: mapping, *args: rulevalue", func(_ *Context, a []any) (any, error) {
-			d := toDict(a[0], len(a)-1)
+		{"set", MethodKind, "dict: mapping, *args: rulevalue", func(c *Context, a []any) (any, error) {
+			d := c.run.toDict(a[0], len(a)-1)
 			for _, x := range a[1:] {
-				if err := d.Set(x.(Pair).Key, x.(Pair).Value); err != nil {
+				if err := c.run.set(d, x.(Pair).Key, x.(Pair).Value); err != nil {
 					return nil, err
 				}
 			}
 			return d, nil
 		}, "Gives the map with other values for some keys.", "{a => 1}.set(b => 2) ⇒ {\"a\":1,\"b\":2}", noKwargs},
-		{"set", MethodKind, "dict: mapping, key: any?, value: any?", func(_ *Context, a []any) (any, error) {
-			d := toDict(a[0], 1)
-			return d, d.Set(a[1], a[2])
+		{"set", MethodKind, "dict: mapping, key: any?, value: any?", func(c *Context, a []any) (any, error) {
+			d := c.run.toDict(a[0], 1)
+			return d, c.run.set(d, a[1], a[2])
 		}, "Gives the map with another value for a key.", "{a => 1}.set(b, 2) ⇒ {\"a\":1,\"b\":2}", noKwargs},
 		{"set", MethodKind, "dict: mapping, replacements: mapping", func(c *Context, a []any) (any, error) {
-			d := toDict(a[0], dictLen(a[1]))
+			d := c.run.toDict(a[0], dictLen(a[1]))
 			return d, setAll(c, d, a[1])
 		}, "Gives the map with the entries of another one put over its own.", "{a => 1}.set({a => 2}) ⇒ {\"a\":2}", noKwargs},
 		{"toDict", MethodKind, "collection: iterable, keySelector: lambda, valueSelector: lambda = null", toDictFunction,
@@ -62,8 +62,8 @@ func viewOf(kind viewKind) impl {
 	return func(_ *Context, a []any) (any, error) { return &View{kind: kind, dict: a[0]}, nil }
 }
 
-func getItem(_ *Context, a []any) (any, error) {
-	v, ok, err := dictGet(a[0], a[1])
+func getItem(c *Context, a []any) (any, error) {
+	v, ok, err := c.run.dictGet(a[0], a[1])
 	if err != nil || ok {
 		return v, err
 	}
@@ -74,19 +74,19 @@ func getItem(_ *Context, a []any) (any, error) {
 func setAll(c *Context, d *Dict, other any) error {
 	var err error
 	dictRange(other, func(k, x any) bool {
-		err = d.Set(k, x)
+		err = c.run.set(d, k, x)
 		return err == nil
 	})
 	if err != nil {
 		return err
 	}
-	return c.run.spend(d.Len())
+	return c.run.spend(dictLen(other))
 }
 
-func dictFromRules(_ *Context, a []any) (any, error) {
+func dictFromRules(c *Context, a []any) (any, error) {
 	d := NewDict(len(a))
 	for _, x := range a {
-		if err := d.Set(x.(Pair).Key, x.(Pair).Value); err != nil {
+		if err := c.run.set(d, x.(Pair).Key, x.(Pair).Value); err != nil {
 			return nil, err
 		}
 	}
@@ -100,7 +100,7 @@ func dictFromItems(c *Context, a []any) (any, error) {
 		if err != nil {
 			return err
 		}
-		return d.Set(k, v)
+		return c.run.set(d, k, v)
 	})
 	return d, err
 }
@@ -109,7 +109,7 @@ func dictFromItems(c *Context, a []any) (any, error) {
 func firstTwo(c *Context, x any) (k, v any, err error) {
 	var src source
 	if s, ok := x.(string); ok {
-		src = &sliceSource{items: charItems(s), run: c.run}
+		src = &sliceSource{items: firstChars(s, 2), run: c.run} //nolint:mnd // see above
 	} else if src, err = iterate(c, x); err != nil {
 		return nil, nil, err
 	}
@@ -128,22 +128,29 @@ func firstTwo(c *Context, x any) (k, v any, err error) {
 }
 
 // charItems is the list of the characters of a string.
-func charItems(s string) []any {
+func charItems(s string) []any { return firstChars(s, len(s)) }
+
+// firstChars are the first n of them.
+func firstChars(s string, n int) []any {
 	var out []any
 	for _, r := range s {
+		if len(out) == n {
+			break
+		}
 		out = append(out, string(r))
 	}
 	return out
 }
 
 // without copies a map but for some keys.
-func without(dict any, keys []any) (any, error) {
+func without(run *run, dict any, keys []any) (any, error) {
+	run.owe(dictLen(dict) + len(keys))
 	drop := &Set{}
 	if dictLen(dict) == 0 {
 		keys = nil // even those that could not be looked up
 	}
 	for _, k := range keys {
-		if err := drop.add(norm(k)); err != nil {
+		if err := run.add(drop, norm(k)); err != nil {
 			return nil, err
 		}
 	}
@@ -151,8 +158,8 @@ func without(dict any, keys []any) (any, error) {
 	d.mutable = true
 	var err error
 	dictRange(dict, func(k, x any) bool {
-		if !drop.Has(k) {
-			err = d.Set(k, x)
+		if !run.has(drop, k) {
+			err = run.set(d, k, x)
 		}
 		return err == nil
 	})
@@ -173,7 +180,7 @@ func toDictFunction(c *Context, a []any) (any, error) {
 		if x, err = callItem(value, x); err != nil {
 			return err
 		}
-		return d.Set(k, x)
+		return c.run.set(d, k, x)
 	})
 	if err != nil {
 		return nil, err

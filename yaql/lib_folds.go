@@ -186,11 +186,12 @@ func itemOr(x any, ok bool, def any) (any, error) {
 }
 
 func last(c *Context, a []any) (any, error) {
-	if items, ok := seqItems(a[0]); ok {
-		if len(items) == 0 {
+	if isSequence(a[0]) {
+		n, _ := sizeIfSized(a[0])
+		if n == 0 {
 			return itemOr(nil, false, a[1])
 		}
-		return norm(items[len(items)-1]), nil
+		return c.indexed(nil, a[0], int64(n-1))
 	}
 	var x any
 	found := false
@@ -247,7 +248,7 @@ func place(c *Context, coll any, lastOne bool, test func(x any) (bool, error)) (
 
 func indexOf(lastOne bool) impl {
 	return func(c *Context, a []any) (any, error) {
-		return place(c, a[0], lastOne, func(x any) (bool, error) { return equal(x, a[1]), nil })
+		return place(c, a[0], lastOne, func(x any) (bool, error) { return c.run.equal(x, a[1]), nil })
 	}
 }
 

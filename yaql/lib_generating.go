@@ -55,7 +55,7 @@ func (n *counter) next() (any, bool, error) {
 	}
 	x := n.at
 	var err error
-	n.at, err = arith('+', n.at, n.step)
+	n.at, err = n.run.arith('+', n.at, n.step)
 	return x, err == nil, err
 }
 
@@ -75,18 +75,18 @@ func rangeOf(c *Context, start, stop, step any) (any, error) {
 		if err != nil || !ok {
 			return nil, false, err
 		}
-		o, _ := compareNumbers(x, stop)
+		o, _ := c.run.compareNumbers(x, stop)
 		return x, o*direction < 0, nil
 	}), nil
 }
 
 // seenBefore enters x and reports whether it was there. Without a set nothing has been seen.
-func seenBefore(past *Set, x any) (bool, error) {
+func (r *run) seenBefore(past *Set, x any) (bool, error) {
 	if past == nil {
 		return false, nil
 	}
 	n := past.Len()
-	err := past.add(x)
+	err := r.add(past, x)
 	return past.Len() == n, err
 }
 
@@ -117,7 +117,7 @@ func generate(c *Context, a []any) (any, error) {
 		if err != nil || !t {
 			return nil, false, err
 		}
-		if seen, err := seenBefore(past, value); err != nil || seen {
+		if seen, err := c.run.seenBefore(past, value); err != nil || seen {
 			return nil, false, err
 		}
 		x, err := callItem(selector, value)
@@ -139,6 +139,7 @@ func generateMany(c *Context, a []any) (any, error) {
 				return nil, false, err
 			}
 			if a[4] == true {
+				c.run.copies(len(queue) + len(children))
 				queue = append(append(make([]any, 0, len(queue)+len(children)), children...), queue...)
 			} else {
 				queue = append(queue, children...)
@@ -150,7 +151,7 @@ func generateMany(c *Context, a []any) (any, error) {
 			}
 			node = queue[0]
 			queue = queue[1:]
-			seen, err := seenBefore(past, node)
+			seen, err := c.run.seenBefore(past, node)
 			if err != nil {
 				return nil, false, err
 			}
@@ -172,6 +173,9 @@ func produced(c *Context, producer *Lambda, node any) ([]any, error) {
 		return nil, err
 	}
 	if s, ok := v.(string); ok {
+		if err := c.run.spend(len(s)); err != nil {
+			return nil, err
+		}
 		return charItems(s), nil
 	}
 	src, err := iterate(c, v)

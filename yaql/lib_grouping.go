@@ -30,12 +30,12 @@ func groupBy(c *Context, a []any) (any, error) {
 		if err != nil {
 			return err
 		}
-		i, err := groups.find(k)
+		i, err := groups.find(c.run, k)
 		if err != nil {
 			return err
 		}
 		if i < 0 {
-			return groups.Set(k, &List{Items: []any{v}})
+			return c.run.set(groups, k, &List{Items: []any{v}})
 		}
 		l := groups.values[i].(*List)
 		l.Items = append(l.Items, v)
@@ -75,7 +75,7 @@ func (g *aggregation) apply(key any, values *List) (any, error) {
 	if g.failure == nil {
 		v, err := g.f.call1(values)
 		if err == nil {
-			if !looksLikePair(v, values) {
+			if !looksLikePair(g.f.c.run, v, values) {
 				g.fallback = false
 			}
 			return []any{key, v}, nil
@@ -97,9 +97,9 @@ func (g *aggregation) apply(key any, values *List) (any, error) {
 
 // looksLikePair reports whether the result of an aggregator on two values might be that of an old one on key
 // and values.
-func looksLikePair(v any, values *List) bool {
+func looksLikePair(run *run, v any, values *List) bool {
 	items, ok := seqItems(v)
-	return ok && len(items) == 2 && len(values.Items) == 2 && equal(norm(items[0]), values.Items[0])
+	return ok && len(items) == 2 && len(values.Items) == 2 && run.equal(norm(items[0]), values.Items[0])
 }
 
 func join(c *Context, a []any) (any, error) {
@@ -151,7 +151,7 @@ type merger struct {
 }
 
 func mergeWith(c *Context, a []any) (any, error) {
-	m := &merger{c: c}
+	m := &merger{c: c, walk: walk{run: c.run}}
 	m.lists, _ = a[2].(*Lambda)
 	m.item, _ = a[3].(*Lambda)
 	return m.dicts(a[0], a[1], clampInt(a[4]))
@@ -164,12 +164,12 @@ func (m *merger) dicts(a, b any, levels int64) (*Dict, error) {
 	out.mutable = true
 	var err error
 	dictRange(a, func(k, x any) bool {
-		y, ok, e := dictGet(b, k)
+		y, ok, e := m.c.run.dictGet(b, k)
 		if err = e; err == nil && ok {
 			x, err = m.values(x, y, levels)
 		}
 		if err == nil {
-			err = out.Set(k, x)
+			err = m.c.run.set(out, k, x)
 		}
 		return err == nil
 	})
@@ -178,15 +178,15 @@ func (m *merger) dicts(a, b any, levels int64) (*Dict, error) {
 	}
 	dictRange(b, func(k, y any) bool {
 		var i int
-		if i, err = out.find(k); err == nil && i < 0 {
-			err = out.Set(k, y)
+		if i, err = out.find(m.c.run, k); err == nil && i < 0 {
+			err = m.c.run.set(out, k, y)
 		}
 		return err == nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return out, m.c.run.spend(out.Len())
+	return out, nil
 }
 
 func (m *merger) values(x, y any, levels int64) (any, error) {
@@ -221,6 +221,7 @@ func (m *merger) sequences(x, y any) (any, error) {
 	}
 	a, _ := seqItems(x)
 	b, _ := seqItems(y)
+	m.c.run.copies(len(a) + len(b))
 	both := append(append(make([]any, 0, len(a)+len(b)), a...), b...)
 	it, err := distinct(m.c, []any{both, nil})
 	if err != nil {

@@ -33,7 +33,7 @@ func legacyDefinitions() []definition {
 		{"#indexer", FunctionKind, "collection: iterable, indexExpression: lambda", legacyIndex,
 			"Gives the item at a place of a list, or the items for which the expression is true.", "", exclusiveName},
 		{"#map", FunctionKind, "*tuples: tuple", dictFromTuples, "Makes a map of tuples.", "", noKwargs},
-		{"#operator_.", FunctionKind, "dict: mapping, key: keyword", func(_ *Context, a []any) (any, error) { return getItem(nil, append(a, nil)) },
+		{"#operator_.", FunctionKind, "dict: mapping, key: keyword", func(c *Context, a []any) (any, error) { return getItem(c, append(a, nil)) },
 			"Gives the value of a key, or null.", "", 0},
 		{"#operator_.", FunctionKind, "receiver: context, expr: method", func(c *Context, a []any) (any, error) {
 			inner := a[0].(*Context).Child()
@@ -45,9 +45,9 @@ func legacyDefinitions() []definition {
 		{"as", MethodKind, "receiver: any?, *mappings: lambda", asNames,
 			"Gives a context in which the names stand for the values before the arrows, and $0 for the receiver.", "", noKwargs | keeps},
 		{"dict", FunctionKind, "*tuples: tuple", dictFromTuples, "Makes a map of tuples.", "", noKwargs},
-		{"dict", MethodKind, "*tuples: tuple", func(_ *Context, a []any) (any, error) {
+		{"dict", MethodKind, "*tuples: tuple", func(c *Context, a []any) (any, error) {
 			// The reference passes such a call on to the standard library, which knows dict as a function only.
-			return nil, errorf(NoMethodRegisteredException, "Unknown method \"dict\" for receiver %s", shown(a[0]))
+			return nil, errorf(NoMethodRegisteredException, "Unknown method \"dict\" for receiver %s", c.run.shown(a[0]))
 		}, "Fails, as it does in the reference: dict is a function.", "", noKwargs},
 		{"range", ExtensionKind, "start: int, stop: int = null", func(c *Context, a []any) (any, error) {
 			if a[1] == nil {
@@ -78,14 +78,13 @@ func (c *Context) madeList(items []any) any {
 
 func legacyIndex(c *Context, a []any) (any, error) {
 	f := a[1].(*Lambda)
-	if items, ok := seqItems(a[0]); ok {
+	if isSequence(a[0]) {
 		v, err := f.Call()
 		if err != nil {
 			return nil, err
 		}
 		if syntax.IsInt(v) {
-			i, fits := smallInt(v)
-			return itemAt(nil, items, i, fits)
+			return c.indexed(nil, a[0], v)
 		}
 	}
 	return where(c, a)

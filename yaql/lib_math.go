@@ -11,20 +11,21 @@ import (
 )
 
 func arithOf(op byte) impl {
-	return func(_ *Context, a []any) (any, error) { return arith(op, a[0], a[1]) }
+	return func(c *Context, a []any) (any, error) { return c.run.arith(op, a[0], a[1]) }
 }
 
 // ordered is a comparison of two values of one type.
 func ordered(op string) impl {
-	return func(_ *Context, a []any) (any, error) {
-		o, _ := compareOrdered(a[0], a[1])
+	return func(c *Context, a []any) (any, error) {
+		o, _ := c.run.compareOrdered(a[0], a[1])
 		return o.holds(op), nil
 	}
 }
 
 // bitwise is an operation on integers; of two booleans it makes a boolean.
 func bitwise(f func(z, x, y *big.Int) *big.Int) impl {
-	return func(_ *Context, a []any) (any, error) {
+	return func(c *Context, a []any) (any, error) {
+		c.run.passes(a[0], a[1])
 		v := intValue(f(new(big.Int), bigOf(a[0]), bigOf(a[1])))
 		if isBool(a[0]) && isBool(a[1]) {
 			return truth(v), nil
@@ -46,15 +47,17 @@ func mathModule() module {
 		{"#operator_>=", FunctionKind, two, ordered(">="), "Compares numbers.", "2 >= 3 ⇒ false", 0},
 		{"#operator_mod", FunctionKind, two, arithOf('m'), "Gives the remainder of a division, with the sign of the divisor.", "-7 mod 3 ⇒ 2", 0},
 		{"#unary_operator_+", FunctionKind, "op: number", func(_ *Context, a []any) (any, error) { return a[0], nil }, "Gives the number itself.", "+5 ⇒ 5", 0},
-		{"#unary_operator_-", FunctionKind, "op: number", func(_ *Context, a []any) (any, error) { return negate(a[0]), nil }, "Gives the number with the other sign.", "-(5) ⇒ -5", 0},
-		{"abs", FunctionKind, "op: number", func(_ *Context, a []any) (any, error) {
+		{"#unary_operator_-", FunctionKind, "op: number", func(c *Context, a []any) (any, error) { return c.run.negate(a[0]), nil }, "Gives the number with the other sign.", "-(5) ⇒ -5", 0},
+		{"abs", FunctionKind, "op: number", func(c *Context, a []any) (any, error) {
 			if f, ok := a[0].(float64); ok {
 				return math.Abs(f), nil
 			}
+			c.run.passes(a[0])
 			return intValue(new(big.Int).Abs(bigOf(a[0]))), nil
 		}, "Gives the absolute value.", "abs(-2.5) ⇒ 2.5", 0},
 		{"bitwiseAnd", FunctionKind, "left: int, right: int", bitwise((*big.Int).And), "Combines the bits of two integers by and.", "bitwiseAnd(6, 12) ⇒ 4", 0},
-		{"bitwiseNot", FunctionKind, "arg: int", func(_ *Context, a []any) (any, error) {
+		{"bitwiseNot", FunctionKind, "arg: int", func(c *Context, a []any) (any, error) {
+			c.run.passes(a[0])
 			return intValue(new(big.Int).Not(bigOf(a[0]))), nil
 		}, "Turns all bits of an integer around.", "bitwiseNot(6) ⇒ -7", 0},
 		{"bitwiseOr", FunctionKind, "left: int, right: int", bitwise((*big.Int).Or), "Combines the bits of two integers by or.", "bitwiseOr(6, 12) ⇒ 14", 0},
@@ -73,8 +76,8 @@ func mathModule() module {
 		{"round", FunctionKind, "number: number, ndigits: int = 0", round, "Rounds to a number of decimal places, and halves to the even neighbour.", "round(2.675, 2) ⇒ 2.67", 0},
 		{"shiftBitsLeft", FunctionKind, "value: int, bitsNumber: int", shiftLeft, "Moves the bits of an integer to the left.", "shiftBitsLeft(8, 2) ⇒ 32", 0},
 		{"shiftBitsRight", FunctionKind, "value: int, bitsNumber: int", shiftRight, "Moves the bits of an integer to the right.", "shiftBitsRight(8, 2) ⇒ 2", 0},
-		{"sign", FunctionKind, "num: number", func(_ *Context, a []any) (any, error) {
-			o, _ := compareOrdered(a[0], int64(0))
+		{"sign", FunctionKind, "num: number", func(c *Context, a []any) (any, error) {
+			o, _ := c.run.compareOrdered(a[0], int64(0))
 			if o == unordered {
 				o = same
 			}
@@ -99,11 +102,13 @@ func smallerOf(c *Context, a, b any) (any, error) {
 	return b, err
 }
 
-func floatOf(_ *Context, a []any) (any, error) {
+func floatOf(c *Context, a []any) (any, error) {
+	c.run.passes(a[0])
 	switch x := a[0].(type) {
 	case nil:
 		return 0.0, nil
 	case string:
+		c.run.scans(x)
 		f, err := pytext.ParseFloat(x)
 		if err != nil {
 			return nil, errorf(ValueError, "%s", err)
@@ -115,11 +120,12 @@ func floatOf(_ *Context, a []any) (any, error) {
 	return nil, errorf(TypeError, "float() argument must be a string or a real number, not '%s'", typeName(a[0]))
 }
 
-func intOf(_ *Context, a []any) (any, error) {
+func intOf(c *Context, a []any) (any, error) {
 	switch x := a[0].(type) {
 	case nil:
 		return int64(0), nil
 	case string:
+		c.run.scans(x)
 		if n, err := strconv.ParseInt(x, 10, 64); err == nil {
 			return n, nil
 		}
@@ -150,9 +156,10 @@ func power(c *Context, a []any) (any, error) {
 	if syntax.IsInt(a[0]) && syntax.IsInt(a[1]) {
 		x, y := bigOf(a[0]), bigOf(a[1])
 		if y.Sign() >= 0 {
-			return intPower(x, y)
+			return c.run.intPower(x, y)
 		}
 	}
+	c.run.passes(a[0], a[1])
 	x, err := toFloat(a[0])
 	if err != nil {
 		return nil, err
@@ -164,7 +171,7 @@ func power(c *Context, a []any) (any, error) {
 	return floatPower(x, y)
 }
 
-func intPower(x, y *big.Int) (any, error) {
+func (r *run) intPower(x, y *big.Int) (any, error) {
 	if x.IsInt64() && abs64(x.Int64()) <= 1 && y.Sign() > 0 {
 		// Only whether the exponent is even matters, however large it is.
 		odd := big.NewInt(2 - int64(y.Bit(0)))
@@ -173,6 +180,8 @@ func intPower(x, y *big.Int) (any, error) {
 	if !y.IsInt64() || y.Int64() > maxBits || checkBits(x.BitLen()*int(y.Int64())) != nil {
 		return nil, checkBits(maxBits + 1)
 	}
+	bits := x.BitLen() * int(y.Int64())
+	r.multiplies(bits, bits)
 	return intValue(new(big.Int).Exp(x, y, nil)), nil
 }
 
@@ -200,6 +209,7 @@ func powerMod(run *run, a, b, m any) (any, error) {
 		return nil, errorf(ValueError, "pow() 3rd argument cannot be 0")
 	}
 	size := new(big.Int).Abs(n)
+	run.divides(x.BitLen(), size.BitLen())
 	r, err := modularExp(run, new(big.Int).Mod(x, size), y, size) // with a negative exponent Exp is wrong for a negative base
 	if err != nil {
 		return nil, err
@@ -218,7 +228,7 @@ func modularExp(run *run, x, y, n *big.Int) (*big.Int, error) {
 	words := n.BitLen()/64 + 1
 	price := words * words / 64 // of one squaring, in steps
 	if price*y.BitLen() < 1<<12 || y.Sign() <= 0 {
-		if err := run.spend(price * y.BitLen()); err != nil {
+		if err := run.spend(price*y.BitLen() + y.BitLen()/bitsOfByte); err != nil {
 			return nil, err
 		}
 		return new(big.Int).Exp(x, y, n), nil
@@ -236,7 +246,9 @@ func modularExp(run *run, x, y, n *big.Int) (*big.Int, error) {
 	return r, nil
 }
 
-func round(_ *Context, a []any) (any, error) {
+const bitsOfByte = 8
+
+func round(c *Context, a []any) (any, error) {
 	digits := clampInt(a[1])
 	if f, ok := a[0].(float64); ok {
 		return roundFloat(f, digits)
@@ -245,9 +257,10 @@ func round(_ *Context, a []any) (any, error) {
 		return a[0], nil
 	}
 	n := bigOf(a[0])
-	if -digits > int64(n.BitLen()) {
+	if -digits > int64(n.BitLen())/3+1 { // the unit is more than twice as large
 		return int64(0), nil
 	}
+	c.run.divides(n.BitLen(), int(-digits)*4) //nolint:mnd // bits of a digit
 	unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(-digits), nil)
 	return intValue(roundTo(n, unit)), nil
 }
@@ -291,7 +304,7 @@ func overflow(f float64) error {
 	return nil
 }
 
-func shiftLeft(_ *Context, a []any) (any, error) {
+func shiftLeft(c *Context, a []any) (any, error) {
 	n := clampInt(a[1])
 	if n < 0 {
 		return nil, errorf(ValueError, "negative shift count")
@@ -303,13 +316,15 @@ func shiftLeft(_ *Context, a []any) (any, error) {
 	if n > maxBits || checkBits(x.BitLen()+int(n)) != nil {
 		return nil, checkBits(maxBits + 1)
 	}
+	c.run.owe((x.BitLen() + int(n)) / bitsOfStep)
 	return intValue(new(big.Int).Lsh(x, uint(n))), nil
 }
 
-func shiftRight(_ *Context, a []any) (any, error) {
+func shiftRight(c *Context, a []any) (any, error) {
 	n := clampInt(a[1])
 	if n < 0 {
 		return nil, errorf(ValueError, "negative shift count")
 	}
+	c.run.passes(a[0])
 	return intValue(new(big.Int).Rsh(bigOf(a[0]), uint(min(n, maxBits*2)))), nil
 }

@@ -318,13 +318,14 @@ func distinct(c *Context, a []any) (any, error) {
 				return nil, false, err
 			}
 			if s, ok := k.(string); ok {
+				c.run.reads(len(s))
 				if _, seen := words[s]; seen {
 					continue
 				}
 				words[s] = struct{}{}
 				return x, true, c.run.chargeSet(len(words))
 			}
-			h, err := hashKey(k)
+			h, err := c.run.hashKey(k)
 			if err != nil {
 				return nil, false, err
 			}
@@ -355,7 +356,7 @@ func enumerate(c *Context, a []any) (any, error) {
 			return nil, false, err
 		}
 		pair := &List{Items: []any{i, x}}
-		i, err = arith('+', i, int64(1))
+		i, err = c.run.arith('+', i, int64(1))
 		return pair, true, err
 	}), nil
 }
@@ -466,6 +467,7 @@ func zip(c *Context, colls []any, fill any, longest bool) (any, error) {
 		}
 	}
 	return lazily(c, func() (any, bool, error) {
+		c.run.copies(len(sources))
 		row := make([]any, len(sources))
 		live := 0
 		for i, src := range sources {

@@ -10,8 +10,9 @@ import (
 )
 
 func stringOrder(op string) impl {
-	return func(_ *Context, a []any) (any, error) {
-		return order(strings.Compare(a[0].(string), a[1].(string))).holds(op), nil
+	return func(c *Context, a []any) (any, error) {
+		o, _ := c.run.compareOrdered(a[0], a[1])
+		return o.holds(op), nil
 	}
 }
 
@@ -24,7 +25,10 @@ func optional(v any) *string {
 }
 
 func onText(f func(s string) any) impl {
-	return func(_ *Context, a []any) (any, error) { return f(a[0].(string)), nil }
+	return func(c *Context, a []any) (any, error) {
+		c.run.reads(len(a[0].(string)))
+		return f(a[0].(string)), nil
+	}
 }
 
 func stringsModule() module {
@@ -39,7 +43,7 @@ func stringsModule() module {
 		{"#operator_<=", FunctionKind, two, stringOrder("<="), "Compares strings by code points.", "a <= a ⇒ true", 0},
 		{"#operator_>", FunctionKind, two, stringOrder(">"), "Compares strings by code points.", "a > b ⇒ false", 0},
 		{"#operator_>=", FunctionKind, two, stringOrder(">="), "Compares strings by code points.", "b >= a ⇒ true", 0},
-		{"#operator_in", FunctionKind, two, func(_ *Context, a []any) (any, error) { return strings.Contains(a[1].(string), a[0].(string)), nil },
+		{"#operator_in", FunctionKind, two, func(c *Context, a []any) (any, error) { return c.isIn(nil, a[0], a[1]) },
 			"Tells whether the left string is part of the right one.", "ell in hello ⇒ true", 0},
 		{"characters", FunctionKind, "digits: bool? = false, hexdigits: bool? = false, asciiLowercase: bool? = false, asciiUppercase: bool? = false, asciiLetters: bool? = false, letters: bool? = false, octdigits: bool? = false, punctuation: bool? = false, printable: bool? = false, lowercase: bool? = false, uppercase: bool? = false, whitespace: bool? = false",
 			characters, "Gives the characters of the classes that are true, each once.", "characters(octdigits => true).len() ⇒ 8", 0},
@@ -48,9 +52,10 @@ func stringsModule() module {
 		{"hex", FunctionKind, "num: number?", hex, "Writes an integer in hexadecimal.", "hex(255) ⇒ \"0xff\"", 0},
 		{"indexOf", MethodKind, "string: string, sub: string, start: int = 0", find(false), "Gives the place of the first occurrence at or after start, or -1.", "banana.indexOf(an, 2) ⇒ 3", 0},
 		{"indexOf", MethodKind, "string: string, sub: string, start: int, length: int", find(false), "Gives the place of the first occurrence within length characters from start, or -1.", "banana.indexOf(na, 0, 4) ⇒ 2", 0},
-		{"isEmpty", ExtensionKind, "string: string?, trim: bool = true, chars: string = null", func(_ *Context, a []any) (any, error) {
+		{"isEmpty", ExtensionKind, "string: string?, trim: bool = true, chars: string = null", func(c *Context, a []any) (any, error) {
 			s, ok := a[0].(string)
 			if ok && a[1].(bool) {
+				c.run.trims(s, a[2])
 				s = pytext.Trim(s, optional(a[2]))
 			}
 			return s == "", nil
@@ -63,8 +68,9 @@ func stringsModule() module {
 		{"lastIndexOf", MethodKind, "string: string, sub: string, start: int = 0", find(true), "Gives the place of the last occurrence at or after start, or -1.", "banana.lastIndexOf(an) ⇒ 3", 0},
 		{"lastIndexOf", MethodKind, "string: string, sub: string, start: int, length: int", find(true), "Gives the place of the last occurrence within length characters from start, or -1.", "banana.lastIndexOf(a, 0, 4) ⇒ 3", 0},
 		{"len", ExtensionKind, "string: string", onText(func(s string) any { return int64(utf8.RuneCountInString(s)) }), "Gives the number of characters.", "hello.len() ⇒ 5", 0},
-		{"norm", ExtensionKind, "string: string?, chars: string = null", func(_ *Context, a []any) (any, error) {
+		{"norm", ExtensionKind, "string: string?, chars: string = null", func(c *Context, a []any) (any, error) {
 			s, ok := a[0].(string)
+			c.run.trims(s, a[1])
 			if s = pytext.Trim(s, optional(a[1])); !ok || s == "" {
 				return nil, nil
 			}
@@ -81,15 +87,19 @@ func stringsModule() module {
 		{"rightSplit", MethodKind, "string: string, separator: string = null, maxSplits: int = -1", splitText(pytext.FieldsRight, pytext.SplitRight), "Splits like split, but counts the splits from the end.", "\"a b c\".rightSplit(\" \", 1) ⇒ [\"a b\",\"c\"]", 0},
 		{"split", MethodKind, "string: string, separator: string = null, maxSplits: int = -1", splitText(pytext.Fields, pytext.Split), "Splits at each separator, or at runs of white space if there is none.", "\"a,b\".split(\",\") ⇒ [\"a\",\"b\"]", 0},
 		{"startsWith", MethodKind, "string: string, *prefixes: string", anyAffix(strings.HasPrefix), "Tells whether the string starts with one of the arguments.", "hello.startsWith(x, he) ⇒ true", 0},
-		{"str", FunctionKind, "value: any?", func(_ *Context, a []any) (any, error) { return text(a[0]) }, "Gives the text of any value.", "str([1, true]) ⇒ \"(1, True)\"", 0},
+		{"str", FunctionKind, "value: any?", func(c *Context, a []any) (any, error) { return c.run.text(a[0]) }, "Gives the text of any value.", "str([1, true]) ⇒ \"(1, True)\"", 0},
 		{"substring", MethodKind, "string: string, start: int, length: int = -1", substring, "Gives length characters from start, counted from the end if negative; a negative length means all.", "hello.substring(-4, 2) ⇒ \"el\"", 0},
 		{"toCharArray", MethodKind, "string: string", func(c *Context, a []any) (any, error) {
 			s := a[0].(string)
-			out := make([]any, 0, utf8.RuneCountInString(s))
+			n := utf8.RuneCountInString(s)
+			if err := c.run.spend(n); err != nil {
+				return nil, err
+			}
+			out := make([]any, 0, n)
 			for _, r := range s {
 				out = append(out, string(r))
 			}
-			return out, c.run.spend(len(out))
+			return out, nil
 		}, "Gives the list of the characters.", "abc.toCharArray() ⇒ [\"a\",\"b\",\"c\"]", 0},
 		{"toLower", MethodKind, "string: string", onText(func(s string) any { return pytext.Lower(s) }), "Turns the string to lower case.", "HeLLo.toLower() ⇒ \"hello\"", 0},
 		{"toUpper", MethodKind, "string: string", onText(func(s string) any { return pytext.Upper(s) }), "Turns the string to upper case.", "hello.toUpper() ⇒ \"HELLO\"", 0},
@@ -100,7 +110,18 @@ func stringsModule() module {
 }
 
 func trimmed(f func(string, *string) string) impl {
-	return func(_ *Context, a []any) (any, error) { return f(a[0].(string), optional(a[1])), nil }
+	return func(c *Context, a []any) (any, error) {
+		c.run.trims(a[0].(string), a[1])
+		return f(a[0].(string), optional(a[1])), nil
+	}
+}
+
+// trims counts what it takes to look for white space, or some characters, at the ends of a text.
+func (r *run) trims(s string, chars any) {
+	r.reads(len(s))
+	if c, ok := chars.(string); ok {
+		r.scans(c)
+	}
 }
 
 func repeatText(c *Context, s string, times any) (any, error) {
@@ -147,8 +168,11 @@ func joinText(c *Context, separator string, coll any) (any, error) {
 			}
 			s = v
 		}
+		if err := c.fits(b.Len() + len(s)); err != nil {
+			return err
+		}
 		b.WriteString(s)
-		return c.checkString(b.Len())
+		return c.run.spend((len(separator) + len(s)) / bytesOfStep)
 	})
 	return b.String(), err
 }
@@ -156,7 +180,7 @@ func joinText(c *Context, separator string, coll any) (any, error) {
 // textOf calls str().
 func textOf(c *Context, v any) (string, error) {
 	if c.untouched {
-		return text(v)
+		return c.run.text(v)
 	}
 	r, err := c.callValues(nil, "str", v)
 	if err != nil {
@@ -170,8 +194,9 @@ func textOf(c *Context, v any) (string, error) {
 }
 
 func anyAffix(has func(s, affix string) bool) impl {
-	return func(_ *Context, a []any) (any, error) {
+	return func(c *Context, a []any) (any, error) {
 		for _, x := range a[1:] {
+			c.run.owe(1 + min(len(a[0].(string)), len(x.(string)))/bytesOfStep)
 			if has(a[0].(string), x.(string)) {
 				return true, nil
 			}
@@ -180,11 +205,12 @@ func anyAffix(has func(s, affix string) bool) impl {
 	}
 }
 
-func hex(_ *Context, a []any) (any, error) {
+func hex(c *Context, a []any) (any, error) {
 	n := bigOf(a[0])
 	if n == nil {
 		return nil, errorf(TypeError, "'%s' object cannot be interpreted as an integer", typeName(a[0]))
 	}
+	c.run.passes(n, n, n, n) // four bits are a byte of the text
 	return fmt.Sprintf("%#x", n), nil
 }
 
@@ -227,8 +253,9 @@ func find(last bool) impl {
 	if last {
 		search = strings.LastIndex
 	}
-	return func(_ *Context, a []any) (any, error) {
+	return func(c *Context, a []any) (any, error) {
 		s, sub := a[0].(string), a[1].(string)
+		c.run.owe(3 * len(s) / bytesOfStep) //nolint:mnd // it is counted, sought and counted
 		n := int64(utf8.RuneCountInString(s))
 		start, end := clampInt(a[2]), n
 		if len(a) == 4 {
@@ -261,8 +288,9 @@ func saturatingAdd(a, b int64) int64 {
 	return s
 }
 
-func substring(_ *Context, a []any) (any, error) {
+func substring(c *Context, a []any) (any, error) {
 	s := a[0].(string)
+	c.run.owe(2 * len(s) / bytesOfStep) //nolint:mnd // it is counted, and cut
 	n := int64(utf8.RuneCountInString(s))
 	start, length := bigOf(a[1]), bigOf(a[2])
 	if length.Sign() < 0 {
@@ -321,6 +349,9 @@ func splitText(fields func(string, int) []string, split func(string, string, int
 			return nil, err
 		}
 		var parts []string
+		if err := c.run.spend(partsOf(a[0].(string), a[1])); err != nil {
+			return nil, err
+		}
 		if a[1] == nil {
 			parts = fields(a[0].(string), int(limit))
 		} else {
@@ -332,11 +363,24 @@ func splitText(fields func(string, int) []string, split func(string, string, int
 		for i, p := range parts {
 			out[i] = p
 		}
-		return &List{Items: out}, c.run.spend(len(out))
+		return &List{Items: out}, nil
 	}
 }
 
-func characters(_ *Context, a []any) (any, error) {
+// partsOf is what it costs to split a text: as many parts as there are, or may be between white space.
+func partsOf(s string, separator any) int {
+	const bytesOfWord = 4
+	word, ok := separator.(string)
+	switch {
+	case !ok:
+		return len(s) / bytesOfWord
+	case word == "":
+		return 0 // it is refused
+	}
+	return len(s)/bytesOfStep + strings.Count(s, word)
+}
+
+func characters(c *Context, a []any) (any, error) {
 	const (
 		digits = "0123456789"
 		lower  = "abcdefghijklmnopqrstuvwxyz"
@@ -356,7 +400,7 @@ func characters(_ *Context, a []any) (any, error) {
 			return nil, errorf(AttributeError, "module 'string' has no attribute '%s'", [...]string{5: "letters", 9: "lowercase", 10: "uppercase"}[i])
 		}
 		for _, r := range class {
-			if err := seen.add(string(r)); err != nil {
+			if err := c.run.add(seen, string(r)); err != nil {
 				return nil, err
 			}
 		}

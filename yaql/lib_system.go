@@ -113,13 +113,19 @@ func assert(c *Context, a []any) (any, error) {
 		return nil, err
 	}
 	if !t {
+		message, _ := a[2].(string)
+		c.run.reads(len(message))
 		return nil, errorf(AssertionError, "%s", a[2])
 	}
 	return v, nil
 }
 
 func callFunction(c *Context, a []any) (any, error) {
+	c.run.opens(a[1])
 	items, _ := seqItems(a[1])
+	if err := c.run.spend(len(items) + square(dictLen(a[2]))); err != nil { // a keyword is compared with all the others
+		return nil, err
+	}
 	args := make([]arg, 0, len(items))
 	for _, x := range items {
 		args = append(args, constantArg(norm(x)))
@@ -142,8 +148,15 @@ func callFunction(c *Context, a []any) (any, error) {
 	return c.callByName(nil, trimUnderscores(a[0].(string)), a[3] != NoValue, a[3], args)
 }
 
+// square is what it takes to compare each of n things with each other, in steps.
+func square(n int) int {
+	const comparisonsOfStep = 64
+	return n * n / comparisonsOfStep
+}
+
 // define makes the context of def(). Names in snake_case become camelCase, as those of host functions do.
 func define(c *Context, a []any) (any, error) {
+	c.run.scans(a[0].(string))
 	inner := c.Child()
 	body := &Lambda{code: a[1].(*Lambda).code, c: inner}
 	anything := param{name: "args", typ: tAny, nullable: true}
@@ -181,6 +194,9 @@ func camelCase(name string) string {
 func let(c *Context, a []any) (any, error) {
 	inner := c.Child()
 	keywords, _ := a[len(a)-1].([]named)
+	if err := c.run.spend(square(len(a) + len(keywords))); err != nil {
+		return nil, err
+	}
 	for i, x := range a[:len(a)-1] {
 		inner.set(strconv.Itoa(i+1), x)
 	}
@@ -223,6 +239,9 @@ func unpack(c *Context, a []any) (any, error) {
 	}
 	if len(first) != len(names) {
 		return nil, errorf(ValueError, "Cannot unpack %d elements into %d", len(first), len(names))
+	}
+	if err := c.run.spend(square(len(names))); err != nil {
+		return nil, err
 	}
 	for i, name := range names {
 		inner.set(strings.TrimPrefix(name.(string), "$"), first[i])

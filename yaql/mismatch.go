@@ -23,7 +23,7 @@ func (s *site) notFound(c *Context, receiver any, values []any) *Error {
 	}
 	var e *Error
 	if s.method {
-		e = errorf(NoMatchingMethodException, "No method \"%s\" for receiver %s matches supplied arguments", s.name, shown(receiver))
+		e = errorf(NoMatchingMethodException, "No method \"%s\" for receiver %s matches supplied arguments", s.name, c.run.shown(receiver))
 	} else {
 		e = errorf(NoMatchingFunctionException, "No function \"%s\" matches supplied arguments", s.name)
 	}
@@ -47,7 +47,7 @@ func (s *site) notFound(c *Context, receiver any, values []any) *Error {
 func (s *site) unknown(c *Context, receiver any) *Error {
 	var e *Error
 	if s.method {
-		e = errorf(NoMethodRegisteredException, "Unknown method \"%s\" for receiver %s", s.name, shown(receiver))
+		e = errorf(NoMethodRegisteredException, "Unknown method \"%s\" for receiver %s", s.name, c.run.shown(receiver))
 	} else {
 		e = errorf(NoFunctionRegisteredException, "Unknown function \"%s\"", s.name)
 	}
@@ -76,11 +76,11 @@ func (s *site) unknown(c *Context, receiver any) *Error {
 }
 
 // shown is the text of a receiver in messages.
-func shown(v any) string {
+func (r *run) shown(v any) string {
 	if s, ok := v.(string); ok {
 		return clip(s)
 	}
-	return clip(repr(v))
+	return clip(r.repr(v))
 }
 
 func clip(s string) string {

@@ -189,8 +189,58 @@ func checkBits(n int) error {
 	return nil
 }
 
+// bitsOfStep is how many bits of integers are gone through for one step.
+const bitsOfStep = 8 * bytesOfStep
+
+// passes counts one pass through each of some numbers, or through a text.
+func (r *run) passes(values ...any) {
+	for _, v := range values {
+		if n, ok := v.(*big.Int); ok {
+			r.owe(n.BitLen() / bitsOfStep)
+		}
+	}
+}
+
+// spells counts what it takes to turn large numbers into decimal digits, as errors do that are about them.
+func (r *run) spells(values ...any) {
+	for _, v := range values {
+		if n, ok := v.(*big.Int); ok {
+			r.owe(n.BitLen() / wordBits)
+		}
+	}
+}
+
+// multiplies counts what it takes to multiply numbers of so many bits: less than the square of their lengths.
+func (r *run) multiplies(a, b int) {
+	small, large := min(a, b)/wordBits+1, max(a, b)/wordBits
+	r.owe(large * int(math.Sqrt(float64(small))) / bytesOfStep)
+}
+
+// divides counts what it takes to divide numbers of so many bits.
+func (r *run) divides(a, b int) {
+	if quotient := a - b; quotient > 0 {
+		r.multiplies(2*max(b, quotient), min(b, quotient)) //nolint:mnd // a division is some multiplications
+	}
+	r.owe((a + b) / bitsOfStep)
+}
+
+// wordBits is how many bits of a number are multiplied at once.
+const wordBits = 64
+
+// compareNumbers is the same for an evaluation, which pays for large ones.
+func (r *run) compareNumbers(a, b any) (int, bool) {
+	r.passes(a, b)
+	return compareNumbers(a, b)
+}
+
+// scans counts what it takes to read a text letter by letter, where that means something.
+func (r *run) scans(text string) {
+	const lettersOfStep = 8
+	r.owe(len(text) / lettersOfStep)
+}
+
 // arith carries out + - * / and mod on two numbers that are not booleans.
-func arith(op byte, a, b any) (any, error) {
+func (r *run) arith(op byte, a, b any) (any, error) {
 	x, xi := a.(int64)
 	y, yi := b.(int64)
 	if xi && yi {
@@ -213,9 +263,10 @@ func arith(op byte, a, b any) (any, error) {
 	_, af := a.(float64)
 	_, bf := b.(float64)
 	if af || bf {
+		r.passes(a, b)
 		return floatArith(op, a, b)
 	}
-	return bigArith(op, bigOf(a), bigOf(b))
+	return r.bigArith(op, bigOf(a), bigOf(b))
 }
 
 func floatArith(op byte, a, b any) (any, error) {
@@ -244,36 +295,41 @@ func floatArith(op byte, a, b any) (any, error) {
 	return floatMod(x, y), nil
 }
 
-func bigArith(op byte, a, b *big.Int) (any, error) {
-	r := new(big.Int)
+func (r *run) bigArith(op byte, a, b *big.Int) (any, error) {
+	q := new(big.Int)
 	switch op {
 	case '+':
-		return intValue(r.Add(a, b)), nil
+		r.passes(a, b)
+		return intValue(q.Add(a, b)), nil
 	case '-':
-		return intValue(r.Sub(a, b)), nil
+		r.passes(a, b)
+		return intValue(q.Sub(a, b)), nil
 	case '*':
 		if err := checkBits(a.BitLen() + b.BitLen()); err != nil {
 			return nil, err
 		}
-		return intValue(r.Mul(a, b)), nil
+		r.multiplies(a.BitLen(), b.BitLen())
+		return intValue(q.Mul(a, b)), nil
 	}
 	if b.Sign() == 0 {
 		return nil, errZeroDivision
 	}
+	r.divides(a.BitLen(), b.BitLen())
 	m := new(big.Int)
-	r.QuoRem(a, b, m)
+	q.QuoRem(a, b, m)
 	if m.Sign() != 0 && (m.Sign() < 0) != (b.Sign() < 0) {
-		r.Sub(r, big.NewInt(1))
+		q.Sub(q, big.NewInt(1))
 		m.Add(m, b)
 	}
 	if op == '/' {
-		return intValue(r), nil
+		return intValue(q), nil
 	}
 	return intValue(m), nil
 }
 
 // negate returns -v for a number.
-func negate(v any) any {
+func (r *run) negate(v any) any {
+	r.passes(v)
 	switch x := v.(type) {
 	case int64:
 		return subInt(0, x)

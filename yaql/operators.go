@@ -32,7 +32,7 @@ func (cp *compiler) unary(n *syntax.Node) *code {
 				return c.callValues(n, n.Func, v)
 			}
 			if minus {
-				return negate(v), nil
+				return c.run.negate(v), nil
 			}
 			return v, nil
 		}}
@@ -153,7 +153,7 @@ func equality(n *syntax.Node, l, r *code, want bool) *code {
 			if t, ok := v.(bool); ok {
 				return (t == b) == want, err
 			}
-			return equal(v, b) == want, err
+			return c.run.equal(v, b) == want, err
 		})
 	}
 	return testCode(n, retains, func(c *Context) (bool, error) {
@@ -161,7 +161,7 @@ func equality(n *syntax.Node, l, r *code, want bool) *code {
 		if err != nil {
 			return false, err
 		}
-		return equal(a, b) == want, nil
+		return c.run.equal(a, b) == want, nil
 	})
 }
 
@@ -209,7 +209,7 @@ const (
 )
 
 // compareOrdered compares numbers with numbers, strings with strings, and null with anything.
-func compareOrdered(a, b any) (order, bool) {
+func (r *run) compareOrdered(a, b any) (order, bool) {
 	switch x := a.(type) {
 	case int64:
 		switch y := b.(type) {
@@ -227,6 +227,7 @@ func compareOrdered(a, b any) (order, bool) {
 	case string:
 		switch y := b.(type) {
 		case string:
+			r.reads(min(len(x), len(y)))
 			return order(strings.Compare(x, y)), true
 		case nil:
 			return greater, true
@@ -242,7 +243,7 @@ func compareOrdered(a, b any) (order, bool) {
 		return greater, true
 	}
 	if isNumber(a) && isNumber(b) {
-		o, ok := compareNumbers(a, b)
+		o, ok := r.compareNumbers(a, b)
 		if !ok {
 			return unordered, true
 		}
@@ -272,7 +273,7 @@ func comparison(n *syntax.Node, l, r *code) *code {
 		if err != nil {
 			return false, err
 		}
-		if o, ok := compareOrdered(a, b); ok {
+		if o, ok := c.run.compareOrdered(a, b); ok {
 			return o.holds(op), nil
 		}
 		v, err := c.callValues(n, n.Func, a, b)
@@ -283,7 +284,7 @@ func comparison(n *syntax.Node, l, r *code) *code {
 // compareValues calls < or > for the sake of sorting, min and max.
 func compareValues(c *Context, op string, a, b any) (bool, error) {
 	if c.untouched {
-		if o, ok := compareOrdered(a, b); ok {
+		if o, ok := c.run.compareOrdered(a, b); ok {
 			return o.holds(op), nil
 		}
 	}
@@ -305,7 +306,7 @@ func arithmetic(n *syntax.Node, l, r *code) *code {
 // arithmetic carries out an operator on values.
 func (c *Context) arithmetic(n *syntax.Node, op byte, a, b any) (any, error) {
 	if isNumber(a) && isNumber(b) {
-		v, err := arith(op, a, b)
+		v, err := c.run.arith(op, a, b)
 		if err != nil {
 			return nil, at(err, n)
 		}
@@ -340,18 +341,26 @@ func (c *Context) joined(n *syntax.Node, parts ...string) (any, error) {
 // maxString bounds the length of strings that operators build, in bytes.
 const maxString = 1 << 28
 
-// checkString refuses to build a string of n bytes that would break the memory quota or the bound on strings.
-func (c *Context) checkString(n int) error {
+// fits refuses a string of n bytes that would break the memory quota or the bound on strings.
+func (c *Context) fits(n int) error {
 	if n > maxString || c.run.cfg.memoryQuota > 0 && int64(n/4) > c.run.cfg.memoryQuota {
 		return errQuota
 	}
-	return c.run.spend(n / 64)
+	return nil
+}
+
+// checkString refuses to build a string of n bytes that does not fit, and counts it.
+func (c *Context) checkString(n int) error {
+	if err := c.fits(n); err != nil {
+		return err
+	}
+	return c.run.spend(n / bytesOfStep)
 }
 
 // growing is asked before a text grows to n bytes, piece by piece.
 func (c *Context) growing(n int) error {
-	if n > maxString || c.run.cfg.memoryQuota > 0 && int64(n/4) > c.run.cfg.memoryQuota {
-		return errQuota
+	if err := c.fits(n); err != nil {
+		return err
 	}
 	return c.run.step()
 }
@@ -436,7 +445,7 @@ func (c *Context) hasWord(n *syntax.Node, s string, v any) (bool, error) {
 	}
 	for _, x := range items {
 		y, ok := x.(string)
-		if ok && y == s || !ok && mayBeWord(x) && equal(s, norm(x)) {
+		if ok && y == s || !ok && mayBeWord(x) && c.run.equal(s, norm(x)) {
 			return true, nil
 		}
 	}
@@ -456,6 +465,7 @@ func mayBeWord(v any) bool {
 func (c *Context) isIn(n *syntax.Node, a, b any) (bool, error) {
 	if x, ok := a.(string); ok {
 		if y, ok := b.(string); ok {
+			c.run.reads(len(y))
 			return strings.Contains(y, x), nil
 		}
 	}
@@ -478,7 +488,7 @@ func (c *Context) isIn(n *syntax.Node, a, b any) (bool, error) {
 func containsValue(c *Context, coll, x any) (bool, error) {
 	found := false
 	err := each(c, coll, func(y any) error {
-		if equal(x, y) {
+		if c.run.equal(x, y) {
 			found = true
 			return errStop
 		}

@@ -58,6 +58,7 @@ func (o *ordering) sorted() ([]any, error) {
 const fewItems = 64
 
 func (o *ordering) sort(items []any) ([]any, error) {
+	o.c.run.owe(len(items))
 	rows := make([]row, len(items))
 	keys := make([]any, len(items)*len(o.keys))
 	order := make([]*row, len(items))
@@ -179,7 +180,7 @@ func (o *ordering) compare(a, b *row) (int, error) {
 
 func (o *ordering) compareKeys(x, y any) (int, error) {
 	if o.c.untouched {
-		if r, ok := compareOrdered(x, y); ok {
+		if r, ok := o.c.run.compareOrdered(x, y); ok {
 			if r == unordered {
 				return 0, nil
 			}

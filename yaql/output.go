@@ -106,7 +106,7 @@ func (o *output) hostValue(v any) (any, error) {
 	case hostSeq, hostMap, hostStruct, stringSeq:
 		return unwrapHost(x), nil
 	case Mapping:
-		return o.dict(toDict(x, 0))
+		return o.dict(o.c.run.toDict(x, 0))
 	case Sequence:
 		items, _ := seqItems(x)
 		return o.items(items)
@@ -246,7 +246,7 @@ func (o *output) orderedDict(d *Dict) (any, error) {
 		if out == nil {
 			out = d.head(i)
 		}
-		if err := out.Set(k, x); err != nil {
+		if err := o.c.run.set(out, k, x); err != nil {
 			return nil, err
 		}
 	}
@@ -306,7 +306,7 @@ func (o *output) set(items []any) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := out.add(k); err != nil {
+		if err := o.c.run.add(out, k); err != nil {
 			return nil, err
 		}
 	}

@@ -51,12 +51,13 @@ type patternKey struct {
 
 // pattern compiles a pattern, or finds it among those compiled before.
 func (r *run) pattern(text string, flags pyre.Flags) (*Regex, error) {
+	r.reads(len(text))
 	key := patternKey{text, flags}
 	if re, ok := r.patterns[key]; ok {
 		return re, nil
 	}
 	// A pattern costs as much to compile as many steps, and Python's limits keep nobody from writing one of megabytes.
-	if err := r.spend(len(text)); err != nil {
+	if err := r.spend(compilesFor * len(text)); err != nil {
 		return nil, err
 	}
 	re, err := pyre.Compile(text, flags)
@@ -69,6 +70,9 @@ func (r *run) pattern(text string, flags pyre.Flags) (*Regex, error) {
 	r.patterns[key] = re
 	return re, nil
 }
+
+// compilesFor is how many steps it takes to compile a character of a pattern, which leaves that much more memory behind.
+const compilesFor = 8
 
 // regexError gives the errors of regular expressions a class.
 func regexError(err error) error {
@@ -194,6 +198,7 @@ func replaceBy(regex, text int) impl {
 
 // onMatch evaluates a selector with $ as a record of the match and $2 and so on as records of the groups.
 func onMatch(re *Regex, m *pyre.Match, f *Lambda) (any, error) {
+	f.c.run.owe(m.Groups())
 	inner := f.c.Child()
 	inner.set("1", matchRecord(m.Group(0)))
 	vars := make([]any, m.Groups()+1)
@@ -262,7 +267,7 @@ func searchAll(c *Context, a []any) (any, error) {
 	var matches []*pyre.Match
 	for m, err := range re.All(a[1].(string), c.run) {
 		if err == nil {
-			err = c.run.step()
+			err = c.run.spend(1 + m.Groups())
 		}
 		if err != nil {
 			return nil, regexError(err)

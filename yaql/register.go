@@ -94,7 +94,7 @@ func (f *Function) completed(options []FunctionOption) (*Function, error) {
 func (f *Function) rescue(err *error) {
 	switch p := recover().(type) {
 	case nil:
-	case valueTooDeep:
+	case unwound:
 		panic(p)
 	default:
 		e := errorf("Exception", "the function %s of the host panicked: %v", f.name, p)

@@ -10,7 +10,7 @@ import (
 )
 
 // text is the text of v as str() and join() write it.
-func text(v any) (string, error) {
+func (r *run) text(v any) (string, error) {
 	switch x := v.(type) {
 	case nil:
 		return "null", nil
@@ -34,13 +34,15 @@ func text(v any) (string, error) {
 	case Timespan:
 		return x.String(), nil
 	}
-	return repr(v), nil
+	return r.repr(v), nil
 }
 
 // repr is the text of v in the notation of the reference's host language.
-func repr(v any) string {
+func repr(v any) string { return (*run)(nil).repr(v) }
+
+func (r *run) repr(v any) string {
 	var b strings.Builder
-	writeRepr(&b, v, &walk{nodes: maxValueNodes - maxTextNodes})
+	writeRepr(&b, v, textWalk(r))
 	return b.String()
 }
 
@@ -55,13 +57,16 @@ func writeRepr(b *strings.Builder, v any, w *walk) {
 		} else {
 			b.WriteString("False")
 		}
-	case int64, *big.Int:
+	case int64:
 		fmt.Fprint(b, x)
+	case *big.Int:
+		writeBig(b, x, w)
 	case float64:
 		b.WriteString(pytext.FormatFloat(x))
 	case complex128:
 		writeComplex(b, x)
 	case string:
+		w.writes(len(x))
 		b.WriteString(pytext.Quote(x))
 	case []any:
 		writeTuple(b, x, w)
@@ -85,7 +90,7 @@ func writeRepr(b *strings.Builder, v any, w *walk) {
 	case Timespan:
 		b.WriteString(x.Repr())
 	case *Regex:
-		writeRegex(b, x)
+		writeRegex(b, x, w)
 	case Pair:
 		writeRepr(b, x.Key, w)
 		b.WriteString("=>")
@@ -95,6 +100,12 @@ func writeRepr(b *strings.Builder, v any, w *walk) {
 	default:
 		writeOpaque(b, v)
 	}
+}
+
+func writeBig(b *strings.Builder, x *big.Int, w *walk) {
+	w.payer().multiplies(x.BitLen(), x.BitLen())
+	w.writes(x.BitLen() / 3) //nolint:mnd // bits of a decimal digit
+	fmt.Fprint(b, x)
 }
 
 // writeIterator shows what the reference shows of lazy values without an address.
@@ -123,7 +134,8 @@ func writeIterator(b *strings.Builder, it *Iterator, w *walk) {
 // shownPattern is how many characters of a pattern are written.
 const shownPattern = 200
 
-func writeRegex(b *strings.Builder, r *Regex) {
+func writeRegex(b *strings.Builder, r *Regex, w *walk) {
+	w.pays(len(r.Pattern()) / bytesOfStep)
 	pattern := []rune(pytext.Quote(r.Pattern()))
 	b.WriteString("re.compile(" + string(pattern[:min(len(pattern), shownPattern)]))
 	separator := ", "

@@ -61,6 +61,38 @@ func (r *run) spend(n int) error {
 	return nil
 }
 
+// What is done at once counts as a step for so many bytes of a text, or items of a list that are copied. An entry of a map or
+// a set counts as one.
+const (
+	bytesOfStep = 64
+	itemsOfStep = 4
+)
+
+// owe counts n steps for work that cannot fail any more: the step that comes next fails if they were not left.
+func (r *run) owe(n int) {
+	if r == nil || n <= 0 {
+		return
+	}
+	r.steps -= int64(n)
+	if n >= stepCheck {
+		r.steps = r.steps&^(stepCheck-1) + 1 // and then looks at the deadline
+	}
+}
+
+// reads counts what it takes to walk through n bytes of a text, or to make them.
+func (r *run) reads(n int) {
+	if n >= bytesOfStep {
+		r.owe(n / bytesOfStep)
+	}
+}
+
+// copies counts what it takes to copy n items of a list.
+func (r *run) copies(n int) {
+	if n >= itemsOfStep {
+		r.owe(n / itemsOfStep)
+	}
+}
+
 func (r *run) checkLimits() error {
 	if r.steps < 0 {
 		return errorf(StepBudgetExceeded, "Expression took too many steps")
@@ -93,11 +125,40 @@ const (
 	maxTextNodes  = 2_000_000 // of values that are turned into text, which keys are as well
 )
 
-// valueTooDeep unwinds from the depths of a value to the start of the evaluation.
-type valueTooDeep struct{}
+// unwound goes from the depths of a value to the start of the evaluation.
+type unwound struct{ err error }
 
 // walk counts what a walk through a value has met.
-type walk struct{ depth, nodes int }
+type walk struct {
+	run          *run // that pays for it; nil for nobody
+	depth, nodes int
+	bytes        int // of the texts that were made
+}
+
+// textWalk is a walk that turns a value into text.
+func textWalk(r *run) *walk { return &walk{run: r, nodes: maxValueNodes - maxTextNodes} }
+
+// pays counts n steps of the evaluation that the walk is for, which ends there when they are not left.
+func (w *walk) pays(n int) {
+	if w == nil || w.run == nil || n <= 0 {
+		return
+	}
+	if err := w.run.spend(n); err != nil {
+		panic(unwound{err})
+	}
+}
+
+// writes counts n bytes of a text that the walk makes.
+func (w *walk) writes(n int) {
+	if w.run == nil {
+		return
+	}
+	w.bytes += n
+	if w.bytes > maxString {
+		panic(unwound{errQuota})
+	}
+	w.pays(n / bytesOfStep)
+}
 
 // enter counts a container of n values; leave must follow. A nil walk begins a new one.
 func (w *walk) enter(n int) *walk {
@@ -107,8 +168,9 @@ func (w *walk) enter(n int) *walk {
 	w.depth++
 	w.nodes += n
 	if w.depth > maxValueDepth || w.nodes > maxValueNodes {
-		panic(valueTooDeep{})
+		panic(unwound{errTooDeep})
 	}
+	w.pays(n)
 	return w
 }
 
@@ -118,8 +180,8 @@ func (w *walk) leave() { w.depth-- }
 func rescue(err *error) {
 	switch p := recover().(type) {
 	case nil:
-	case valueTooDeep:
-		*err = errTooDeep
+	case unwound:
+		*err = p.err
 	default:
 		panic(p)
 	}
@@ -132,7 +194,16 @@ func tooLarge(limit int) error {
 
 // charge fails if the value v is larger than the memory quota allows for a single value.
 func (r *run) charge(v any) error {
-	if r.cfg.memoryQuota <= 0 || sizeOf(v) <= r.cfg.memoryQuota {
+	if r.cfg.memoryQuota <= 0 {
+		return nil
+	}
+	if s, ok := v.(string); ok {
+		if widestSize(len(s)) <= r.cfg.memoryQuota {
+			return nil
+		}
+		r.reads(len(s))
+	}
+	if sizeOf(v) <= r.cfg.memoryQuota {
 		return nil
 	}
 	return errQuota
@@ -235,6 +306,9 @@ func dictSize(n int) int64 {
 	}
 	return 96 + index + places*2/3*24
 }
+
+// widestSize is what the size of a string of n bytes does not exceed, whatever they are.
+func widestSize(n int) int64 { return 76 + 4*int64(n) }
 
 // stringSize follows CPython's compact strings: one, two or four bytes for each character.
 func stringSize(s string) int64 {

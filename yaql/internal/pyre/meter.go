@@ -2,6 +2,7 @@ package pyre
 
 import (
 	"io"
+	"time"
 	"unicode/utf8"
 )
 
@@ -24,6 +25,23 @@ func pay(m Meter, steps int) error {
 	}
 	return m.Searched(steps)
 }
+
+// stepTime is about what a step takes, and shortSearch what a search takes that is as cheap as it looks.
+const (
+	stepTime    = 5 * time.Nanosecond
+	shortSearch = 10 * time.Microsecond
+)
+
+// payFor tells the meter of a search that nobody could foresee, by the time that it took.
+func payFor(m Meter, took time.Duration) error {
+	if took < shortSearch {
+		return nil
+	}
+	return pay(m, int(took/stepTime))
+}
+
+// partSteps is what a piece of a result costs, in steps.
+const partSteps = 64
 
 // metered is a text that is paid for while it is read, and ends early when the meter says so.
 type metered struct {

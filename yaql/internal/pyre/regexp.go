@@ -133,11 +133,15 @@ func (r *Regexp) Matches(text string, meter Meter) (bool, error) {
 	if r.linear.suits(text) {
 		return r.linear.matches(text, meter)
 	}
-	if err := pay(meter, len(text)); err != nil {
+	if err := pay(meter, runeSize*len(text)); err != nil {
 		return false, err
 	}
+	begun := time.Now()
 	found, err := r.full.MatchString(text)
-	return found, tooLong(err)
+	if err = tooLong(err); err == nil {
+		err = payFor(meter, time.Since(begun))
+	}
+	return found && err == nil, err
 }
 
 // Search returns the first match, nil when there is none. The error is ErrTimeout or of the meter.
@@ -151,18 +155,28 @@ func (r *Regexp) Search(text string, meter Meter) (*Match, error) {
 		s.toCodePoints(spans)
 		return &Match{text: s, spans: spans}, nil
 	}
+	if err := pay(meter, runeSize*len(text)); err != nil {
+		return nil, err
+	}
 	return r.searchFrom(r.full, s, 0, meter)
 }
 
+// runeSize is how many bytes a character takes where it is copied to be searched.
+const runeSize = 4
+
 // searchFrom does not know beforehand how much work the search is, which is limited by time instead; the meter
-// is asked each time.
+// is asked each time, and told what it was.
 func (r *Regexp) searchFrom(re *regexp2.Regexp, s *subject, start int, meter Meter) (*Match, error) {
 	if err := pay(meter, 1); err != nil {
 		return nil, err
 	}
+	begun := time.Now()
 	found, err := re.FindRunesMatchStartingAt(s.codePoints(), start)
+	if err = tooLong(err); err == nil {
+		err = payFor(meter, time.Since(begun))
+	}
 	if err != nil || found == nil {
-		return nil, tooLong(err)
+		return nil, err
 	}
 	spans := make([]int, 0, 2*(r.groups+1))
 	for number := range r.groups + 1 {
@@ -188,6 +202,10 @@ func tooLong(err error) error {
 // follow another match at once, but not an empty one. After an error, ErrTimeout or of the meter, the sequence ends.
 func (r *Regexp) All(text string, meter Meter) iter.Seq2[*Match, error] {
 	return func(yield func(*Match, error) bool) {
+		if err := pay(meter, runeSize*len(text)); err != nil {
+			yield(nil, err)
+			return
+		}
 		s := newSubject(text)
 		re := r.full
 		for start := 0; start <= len(s.codePoints()); {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/drover-project/drover/yaql/internal/pytext"
 )
@@ -21,6 +22,9 @@ func (r *Regexp) Split(text string, limit int, meter Meter) ([]Part, error) {
 	parts := []Part{}
 	last := 0
 	err := r.each(text, limit, meter, func(m *Match) error {
+		if err := pay(meter, partSteps*(1+m.Groups())); err != nil {
+			return err
+		}
 		parts = append(parts, Part{s.slice(last, m.spans[0]), true})
 		for number := 1; number <= m.Groups(); number++ {
 			g := m.Group(number)
@@ -90,6 +94,21 @@ func (r *Regexp) Replace(text, template string, limit int, meter Meter, grown fu
 		return "", err
 	}
 	return r.ReplaceFunc(text, limit, meter, grown, func(m *Match) (string, error) {
+		size := 0
+		for _, piece := range pieces {
+			size += len(piece.text)
+			if piece.group >= 0 {
+				size += m.bytes(piece.group)
+			}
+		}
+		if grown != nil {
+			if err := grown(size); err != nil {
+				return "", err
+			}
+		}
+		if err := pay(meter, partSteps*len(pieces)); err != nil {
+			return "", err
+		}
 		var out strings.Builder
 		for _, piece := range pieces {
 			out.WriteString(piece.text)
@@ -99,6 +118,15 @@ func (r *Regexp) Replace(text, template string, limit int, meter Meter, grown fu
 		}
 		return out.String(), nil
 	})
+}
+
+// bytes is how many bytes the text of a group has at most.
+func (m *Match) bytes(number int) int {
+	n := m.spans[2*number+1] - m.spans[2*number]
+	if m.text.ascii {
+		return n
+	}
+	return utf8.UTFMax * n
 }
 
 // templatePiece is a text and the group that follows it, -1 for none.

@@ -4,13 +4,16 @@ import "strings"
 
 // Nearest returns the candidate whose spelling is closest to name, for "did you mean" hints. Case
 // counts little, and a candidate that differs in more than a third of the letters is no suggestion.
-// Among equally close candidates the first in alphabetical order wins.
+// Among equally close candidates the first in alphabetical order wins. Nothing is near a name that nobody typed: a long one.
 func Nearest(name string, candidates []string) (string, bool) {
+	if len(name) > longestName {
+		return "", false
+	}
 	folded := []rune(strings.ToLower(name))
 	limit := max(1, len(folded)/3)
 	best, bestDistance := "", limit+1
 	for _, candidate := range candidates {
-		if candidate == name {
+		if candidate == name || len(candidate) > 2*longestName {
 			continue
 		}
 		distance := editDistance(folded, []rune(strings.ToLower(candidate)))
@@ -20,6 +23,9 @@ func Nearest(name string, candidates []string) (string, bool) {
 	}
 	return best, bestDistance <= limit
 }
+
+// longestName is the length in bytes up to which names are compared: that takes the square of it.
+const longestName = 200
 
 // editDistance counts the insertions, deletions, replacements and swaps of neighbours that turn a
 // into b.

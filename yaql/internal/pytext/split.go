@@ -44,8 +44,21 @@ func trimSet(chars *string) func(rune) bool {
 	if chars == nil {
 		return IsSpace
 	}
-	return func(r rune) bool { return strings.ContainsRune(*chars, r) }
+	if len(*chars) <= fewChars {
+		return func(r rune) bool { return strings.ContainsRune(*chars, r) }
+	}
+	set := map[rune]struct{}{}
+	for _, r := range *chars {
+		set[r] = struct{}{}
+	}
+	return func(r rune) bool {
+		_, in := set[r]
+		return in
+	}
 }
+
+// fewChars are looked through for each character of a text.
+const fewChars = 32
 
 // Fields splits at runs of white space and drops empty parts. A limit of zero or more stops after so
 // many splits; what is left is the last part, with the white space at its end kept.
@@ -92,7 +105,7 @@ func Split(text, separator string, limit int) ([]string, error) {
 	if limit < 0 {
 		return strings.Split(text, separator), nil
 	}
-	return strings.SplitN(text, separator, limit+1), nil
+	return strings.SplitN(text, separator, min(limit, strings.Count(text, separator))+1), nil // which makes room for as many as it is told
 }
 
 // SplitRight is Split counting the splits from the end. The parts come in the order of the text.
