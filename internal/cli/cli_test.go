@@ -65,6 +65,15 @@ func TestWrongCommandLines(t *testing.T) {
 	}
 }
 
+// TestWhatIsTurnedOffIsNotTakenAsGiven: --pending=false chooses no jobs.
+func TestWhatIsTurnedOffIsNotTakenAsGiven(t *testing.T) {
+	for _, line := range []string{"job cancel --pending=false --waiting=false", "job change-priority --priority low --queued=false --pending=false"} {
+		if status, out, text := runWithout(t, append([]string{"drover"}, strings.Fields(line)...)...); status != shell.ExitUsage || !strings.Contains(text, "takes at least 1 argument") {
+			t.Errorf("%s: status %d, %s%s", line, status, out, text)
+		}
+	}
+}
+
 func TestHelpOfEveryCommand(t *testing.T) {
 	root := newRoot(shelltest.New("", nil).Shell, nil, nil)
 	n := 0

@@ -188,7 +188,7 @@ func forceConfirms(cmd *cobra.Command) func(map[string]any) error {
 		cmd.Flags().BoolP("force", "f", false, "do not ask for confirmation")
 	}
 	return func(map[string]any) error {
-		if cmd.Flags().Changed("force") {
+		if force, _ := cmd.Flags().GetBool("force"); force { // the option exists
 			return cmd.Flags().Set("yes", "true")
 		}
 		return nil
