@@ -65,6 +65,33 @@ func TestWrongCommandLines(t *testing.T) {
 	}
 }
 
+// TestOptionsThatNothingReadsAreRefused: of commands that go one of two ways, each way reads options that the other does not.
+func TestOptionsThatNothingReadsAreRefused(t *testing.T) {
+	for line, want := range map[string]string{
+		"deploy run --plan 4 --dry-run":                                   "--dry-run would have no effect",
+		"deploy run --plan 4 --noop --task a":                             "--task and --noop would have no effect",
+		"deploy plan prod --env f --old g":                                "--env and --old would have no effect",
+		"deploy plan prod --functions d --check-versions":                 "--functions and --check-versions would have no effect",
+		"deploy plan --env f --graph g --node 1 --noop --type x":          "--node, --type and --noop would have no effect",
+		"deploy plan --env f --graph g --force":                           "--force would have no effect",
+		"deploy plan --env f --graph g --reason why":                      "--reason would have no effect",
+		"deploy explain 1 web 1 --env nofile":                             "--env would have no effect",
+		"deploy explain 1 web 1 --graph g --task t --old o":               "--graph, --task and --old would have no effect",
+		"deploy explain web 1 --env f --graph g --luxi s":                 "--luxi would have no effect",
+		"job submit --describe OP_TEST_DELAY --key k --depend 1":          "--key and --depend would have no effect",
+		"job submit --describe OP_TEST_DELAY --submit":                    "--submit would have no effect",
+		"job submit --describe OP_TEST_DELAY duration=1":                  "takes 1 argument, got 2",
+		"instance info web1 --all":                                        "give names, or --all",
+		"node power status node1 --auto-promote=false":                    "--auto-promote would have no effect",
+		"node power off node1 --yes --ignore-status --auto-promote=false": "--auto-promote would have no effect",
+	} {
+		status, out, text := runWithout(t, append([]string{"drover"}, strings.Fields(line)...)...)
+		if status == 0 || status == shell.ExitUnreachable || out != "" || !strings.Contains(text, want) {
+			t.Errorf("%s: status %d, %s%s", line, status, out, text)
+		}
+	}
+}
+
 // TestWhatIsTurnedOffIsNotTakenAsGiven: --pending=false chooses no jobs.
 func TestWhatIsTurnedOffIsNotTakenAsGiven(t *testing.T) {
 	for _, line := range []string{"job cancel --pending=false --waiting=false", "job change-priority --priority low --queued=false --pending=false"} {

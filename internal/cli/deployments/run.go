@@ -87,6 +87,7 @@ func planStored(sh *shell.Shell, cmd *cobra.Command) {
 	cmd.Long += "\n\nOf an ENVIRONMENT that the controller keeps nothing is stored, unless --save says so: then the plan has a number, and can be\n" +
 		"run with: drover deploy run --plan ID."
 	cmd.Args = shell.Between(0, 1)
+	cmd.Flags().Lookup("graph").Usage += "; of a stored environment: name of a stored task graph, instead of its own"
 	cmd.Flags().StringSliceVar(&w.nodes, "node", nil, "of a stored environment: let only these nodes take part, by uid")
 	cmd.Flags().StringVar(&w.kind, "type", "", "of a stored environment: plan by its graphs of this type")
 	cmd.Flags().BoolVar(&w.noop, "noop", false, "of a stored environment: plan to run tasks in the way of their type that changes nothing")
@@ -97,12 +98,18 @@ func planStored(sh *shell.Shell, cmd *cobra.Command) {
 			if o.save {
 				return shell.Usage("--save is for plans of environments that the controller has; of files nothing is stored")
 			}
+			if err := shell.WithoutEffect(cmd, "it is for plans of environments that the controller has", storedOnly...); err != nil {
+				return err
+			}
 			return fromFiles(cmd, args)
 		}
-		if err := neverRevealed(cmd); err != nil {
+		if err := notOfFiles(cmd); err != nil {
 			return err
 		}
 		var err error
+		if w.graphs, err = cmd.Flags().GetStringArray("graph"); err != nil {
+			return err
+		}
 		for flag, to := range map[string]*[]string{"task": &w.only, "event": &w.events, "refresh": &w.refreshed} {
 			if *to, err = cmd.Flags().GetStringSlice(flag); err != nil {
 				return err
@@ -120,12 +127,18 @@ func planStored(sh *shell.Shell, cmd *cobra.Command) {
 	}
 }
 
-// neverRevealed refuses the option that shows secrets: what is stored of plans never does.
-func neverRevealed(cmd *cobra.Command) error {
+// Options of commands that compute on files or on what the controller has, and that only one of the two ways reads.
+var (
+	storedOnly = []string{"node", "type", "noop", "force", "luxi", "reason"}
+	filesOnly  = []string{"env", "old", "functions", "check-versions"}
+)
+
+// notOfFiles refuses the options of plans from files, and the others that a stored plan does not read. It never shows secrets.
+func notOfFiles(cmd *cobra.Command, others ...string) error {
 	if cmd.Flags().Changed(revealFlag) {
 		return shell.Usage("--%s is for plans from files: stored plans tell no secrets; drover deploy env show --%s does", revealFlag, revealFlag)
 	}
-	return nil
+	return shell.WithoutEffect(cmd, "what the controller has was named, and not files", append(others, filesOnly...)...)
 }
 
 func planOf(ctx context.Context, sh *shell.Shell, w *deployWish, environment string, o *planOptions) error {
@@ -224,9 +237,12 @@ func explainStored(sh *shell.Shell, cmd *cobra.Command) {
 			if !cmd.Flags().Changed("env") && !cmd.Flags().Changed("graph") {
 				return shell.Usage("%s: give a deployment, a task and a node; or --env FILE and --graph PATH before a task and a node", cmd.CommandPath())
 			}
+			if err := shell.WithoutEffect(cmd, "a plan from files asks no controller", storedOnly...); err != nil {
+				return err
+			}
 			return fromFiles(cmd, args)
 		}
-		if err := neverRevealed(cmd); err != nil {
+		if err := notOfFiles(cmd, "graph", "task", "event", "refresh"); err != nil {
 			return err
 		}
 		id, err := deploymentID(args[0])

@@ -477,6 +477,9 @@ func instanceInfo(sh *shell.Shell) *cobra.Command {
 		if sh.Classic() && (len(args) > 0 || all) {
 			return classicInfo(sh, cmd, args, *static)
 		}
+		if all && len(args) > 0 {
+			return shell.Usage("give names, or --all, not both; got %q", args[0])
+		}
 		return ours(cmd, args)
 	}
 	return cmd

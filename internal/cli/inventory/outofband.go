@@ -71,6 +71,12 @@ func nodePower(sh *shell.Shell) *cobra.Command {
 				return err
 			}
 		}
+		if state != "off" || *ignore {
+			why := "only nodes that are switched off are marked as offline, and without --ignore-status"
+			if err := shell.WithoutEffect(cmd, why, "auto-promote"); err != nil && !sh.Classic() {
+				return err
+			}
+		}
 		task, err := powerTask(sh, state, nodes, o, *ignore, *promote)
 		if err != nil {
 			return err

@@ -54,6 +54,14 @@ func jobSubmit(sh *shell.Shell) *cobra.Command {
 		if *like != "" && (len(args) > 1 || *describe) {
 			return shell.Usage("%s: --like stands for itself", cmd.CommandPath())
 		}
+		if *describe {
+			if err := shell.Exactly(1)(cmd, args); err != nil {
+				return err
+			}
+			if err := shell.WithoutEffect(cmd, "--describe submits nothing", "key", "depend", "submit", "priority", "reason"); err != nil {
+				return err
+			}
+		}
 		id := opcodeID(args[0])
 		def, known := opcode.Lookup(id)
 		switch {

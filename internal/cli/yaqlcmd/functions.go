@@ -2,6 +2,7 @@ package yaqlcmd
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -25,6 +26,9 @@ func newFunctions() *cobra.Command {
 			engine, err := s.engine()
 			if err != nil {
 				return err
+			}
+			if len(args) == 1 && module != "" {
+				return errors.New("--module is for the list of all functions, and not for one of them")
 			}
 			if len(args) == 1 {
 				return tellFunction(cmd.OutOrStdout(), engine, args[0])
