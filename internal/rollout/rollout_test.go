@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 
@@ -168,6 +169,25 @@ func TestSoManyAtATime(t *testing.T) {
 	}
 	if got := strings.Join(waits, ", "); got != "2 for 0, 3 for 1, 4 for 2" {
 		t.Errorf("nodes wait: %s", got)
+	}
+}
+
+// TestAFailedNodeGivesItsTurnAway: how many nodes may fail says the tolerance of their group, and not the order in which they have their turn.
+func TestAFailedNodeGivesItsTurnAway(t *testing.T) {
+	r := newRig(t, 1)
+	r.graph("g", "- {id: all, type: group, role: ['*'], fault_tolerance: 2}\n"+
+		"- {id: a, type: shell, version: 2.1.0, role: '*', parameters: {cmd: x, strategy: {type: one_by_one}}}")
+	r.environment("e", simulatedNodes(3, 1), "g")
+	var begun atomic.Bool
+	r.simulate(func(context.Context, string, agent.Task) error {
+		if !begun.Swap(true) {
+			return errors.New("no")
+		}
+		return nil
+	})
+	id := r.start(Wish{Environment: "e"})
+	if p := r.end(id); p.Status != course.Broken || p.Why != "1 task failed" || p.States[course.Ready] != 2 {
+		t.Errorf("%s %s\n%s", p.Status, p.Why, r.states(id))
 	}
 }
 

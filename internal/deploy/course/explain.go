@@ -37,7 +37,7 @@ func (c *Course) Explain(d *Deployment, step int32, tasks []Task) (*Explanation,
 		x.Requires = append(x.Requires, c.name(s))
 		x.Requirements = append(x.Requirements, tasks[s])
 	}
-	for _, s := range c.neighbours(step, c.before()) {
+	for _, s := range c.neighbours(step, reversed(c.After)) {
 		x.RequiredFor = append(x.RequiredFor, c.name(s))
 	}
 	for _, s := range c.roots(step, tasks) {
@@ -46,10 +46,10 @@ func (c *Course) Explain(d *Deployment, step int32, tasks []Task) (*Explanation,
 	return x, err
 }
 
-// before tells for each step, and each point in time, what comes after it.
-func (c *Course) before() [][]int32 {
-	next := make([][]int32, len(c.After))
-	for i, list := range c.After {
+// reversed tells for each step, and each point in time, what comes after it, by what each comes after.
+func reversed(after [][]int32) [][]int32 {
+	next := make([][]int32, len(after))
+	for i, list := range after {
 		for _, a := range list {
 			next[a] = append(next[a], int32(i))
 		}
@@ -62,7 +62,7 @@ func (c *Course) roots(step int32, tasks []Task) (roots []int32) {
 	if s := tasks[step].State; s != Waiting && s != Blocked && s != Given {
 		return nil
 	}
-	c.reach([]int32{step}, c.After, func(at int32) (further bool) {
+	c.reach([]int32{step}, c.needs(), func(at int32) (further bool) {
 		if int(at) >= len(tasks) {
 			return true
 		}

@@ -39,11 +39,13 @@ type Machine struct {
 	steps  []Step
 	after  [][]int32 // what each step and point waits for
 	before [][]int32 // and what waits for it
+	behind [][]int32 // the steps whose turn is when one has ended
 	groups []Group
 
 	state    []State // of steps, and Waiting or Skipped of points
 	unpassed []int32 // how many that it waits for have not passed
 	loose    []int32 // how many of these have no job
+	ahead    []int32 // how many have not ended before its turn is
 	line     []int32 // steps that may get a job, in order
 	given    int
 	failed   map[string]bool // nodes on which a task failed
@@ -55,9 +57,9 @@ type Machine struct {
 // NewMachine returns the machine of a plan's steps, some of which have come to their end already.
 func NewMachine(c *Course, ended map[int32]State) *Machine {
 	n := len(c.After)
-	m := &Machine{steps: c.Steps, after: c.After, groups: c.Groups, before: make([][]int32, n), state: make([]State, n),
-		unpassed: make([]int32, n), loose: make([]int32, n), failed: map[string]bool{}}
-	for i, list := range c.After {
+	m := &Machine{steps: c.Steps, after: c.needs(), groups: c.Groups, before: make([][]int32, n), state: make([]State, n),
+		behind: make([][]int32, n), unpassed: make([]int32, n), loose: make([]int32, n), ahead: make([]int32, n), failed: map[string]bool{}}
+	for i, list := range m.after {
 		m.state[i] = Waiting
 		m.unpassed[i], m.loose[i] = int32(len(list)), int32(len(list))
 		for _, b := range list {
@@ -68,6 +70,17 @@ func NewMachine(c *Course, ended map[int32]State) *Machine {
 		m.state[i] = s
 		if s == Failed {
 			m.failed[c.Steps[i].Node] = true
+		}
+	}
+	for i, list := range c.Turns {
+		for _, b := range list {
+			m.behind[b] = append(m.behind[b], int32(i))
+			m.ahead[i]++
+		}
+	}
+	for i, s := range m.state {
+		if s.Final() {
+			m.release(int32(i))
 		}
 	}
 	return m
@@ -102,7 +115,7 @@ func (m *Machine) Begin() Decision {
 		}
 	}
 	for i := range m.state {
-		if m.state[i] == Waiting && m.loose[i] == 0 {
+		if m.state[i] == Waiting && m.loose[i] == 0 && m.ahead[i] == 0 {
 			m.line = append(m.line, int32(i))
 		}
 	}
@@ -135,6 +148,7 @@ func (m *Machine) Ended(step int32, s State) Decision {
 		s = Blocked
 	}
 	m.state[step] = s
+	m.release(step)
 	if s.Passed() {
 		for _, x := range m.before[step] { // those that wait for it count it as having a job
 			m.loose[x]++
@@ -215,6 +229,7 @@ func (m *Machine) block(step int32) {
 			switch {
 			case m.state[x] == Waiting:
 				m.state[x] = Blocked
+				m.release(x)
 				work = append(work, x)
 			case m.state[x] == Given && !doomed[x]:
 				doomed[x] = true
@@ -246,9 +261,28 @@ func (m *Machine) pass(work []int32) {
 	}
 }
 
+// release gives those their turn that waited for the end of a step. One that is blocked, or has ended in an earlier attempt, hands
+// its turn on when it has it, so that no more run at a time than may.
+func (m *Machine) release(step int32) {
+	if m.ahead[step] > 0 {
+		return
+	}
+	next := m.behind[step]
+	m.behind[step] = nil
+	for _, x := range next {
+		m.ahead[x]--
+		switch {
+		case m.state[x].Final():
+			m.release(x)
+		case m.begun && m.state[x] == Waiting:
+			m.queue(x)
+		}
+	}
+}
+
 // queue puts a step into the line if it may get a job now, and could not before.
 func (m *Machine) queue(step int32) {
-	if m.loose[step] == 0 && m.unpassed[step] <= mostDepends {
+	if m.loose[step] == 0 && m.ahead[step] == 0 && m.unpassed[step] <= mostDepends {
 		m.line = append(m.line, step)
 	}
 }

@@ -285,6 +285,91 @@ func TestWhyADeploymentFailedIsCounted(t *testing.T) {
 	}
 }
 
+// TestAFailureLetsTheNextHaveItsTurn: nodes that a strategy has take turns need not succeed before one another; what is
+// blocked gives its turn away, too.
+func TestAFailureLetsTheNextHaveItsTurn(t *testing.T) {
+	c := &Course{After: make([][]int32, 5), Groups: []Group{{Name: "web", Nodes: []string{"1", "2", "3", "4"}, Tolerance: 2}}}
+	for i := range 4 {
+		c.Steps = append(c.Steps, Step{Task: "t", Node: string(rune('1' + i)), Run: true})
+	}
+	c.Steps = append(c.Steps, Step{Task: "before", Node: "2", Run: true})
+	c.After[1] = []int32{4}
+	for i := int32(1); i < 4; i++ {
+		c.takesTurn(i, i-1)
+	}
+	pieces, err := c.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := &Course{}
+	if err := stored.Add(pieces[0]); err != nil || !reflect.DeepEqual(stored, c) {
+		t.Fatalf("the course comes back as %+v: %v", stored, err)
+	}
+	begun := func(d Decision) (steps []int32) {
+		for _, s := range d.Start {
+			if slices.Contains(s.After, s.Step-1) {
+				t.Errorf("the job of %d waits for the success of %v", s.Step, s.After)
+			}
+			steps = append(steps, s.Step)
+		}
+		return steps
+	}
+	for name, events := range map[string][]turned{
+		"the first fails first": {{-1, "", []int32{0, 4}}, {0, Failed, []int32{1}}, {4, Failed, nil}, {1, Stopped, []int32{2}}, {2, Ready, []int32{3}}, {3, Ready, nil}},
+		// The second is blocked while the first still runs: the third has its turn behind the first.
+		"the second is blocked first": {{-1, "", []int32{0, 4}}, {4, Failed, nil}, {0, Failed, []int32{2}}, {2, Ready, []int32{3}}, {3, Ready, nil}},
+	} {
+		m := NewMachine(stored, nil)
+		for i, x := range events {
+			var d Decision
+			if x.ended < 0 {
+				d = m.Begin()
+			} else {
+				d = m.Ended(x.ended, x.as)
+			}
+			if got := begun(d); !slices.Equal(got, x.want) {
+				t.Fatalf("%s: when %d ended as %q, %v begin, want %v", name, x.ended, x.as, got, x.want)
+			}
+			if over := i == len(events)-1; d.Over != over || over && d.Why != "2 tasks failed, 1 could not begin" {
+				t.Errorf("%s: when %d ended: %+v", name, x.ended, d)
+			}
+		}
+	}
+	tasks := make([]Task, 5)
+	for i, s := range []State{Failed, Waiting, Ready, Waiting, Failed} {
+		tasks[i].State = s
+	}
+	if c.MarkBlocked(tasks); tasks[1].State != Blocked || tasks[3].State != Waiting {
+		t.Errorf("behind a failure a turn counts as blocked: %v, %v", tasks[1].State, tasks[3].State)
+	}
+	// A course of before has no turns: it stops behind a failure.
+	stored.Turns = nil
+	old := NewMachine(stored, map[int32]State{0: Failed})
+	if d := old.Begin(); len(d.Start) != 1 || old.State(3) != Blocked {
+		t.Errorf("a course of before begins %+v, with %s", d.Start, old.State(3))
+	}
+	// One that goes on after a failure gives the turn away at once.
+	again := NewMachine(c, map[int32]State{0: Failed, 4: Ready})
+	if got := begun(again.Begin()); !slices.Equal(got, []int32{1}) {
+		t.Errorf("resumed, %v begin", got)
+	}
+	// Where the first is tried again, and the second has succeeded before, the third comes behind the first.
+	retried := NewMachine(c, map[int32]State{1: Ready, 4: Ready})
+	if got := begun(retried.Begin()); !slices.Equal(got, []int32{0}) {
+		t.Errorf("tried again, %v begin", got)
+	}
+	if got := begun(retried.Ended(0, Ready)); !slices.Equal(got, []int32{2}) {
+		t.Errorf("behind the first, %v begin", got)
+	}
+}
+
+// turned is how a step ended, and which begin then.
+type turned struct {
+	ended int32
+	as    State
+	want  []int32
+}
+
 func TestCoursesComeBackFromTheStore(t *testing.T) {
 	c := &Course{Groups: []Group{{Name: "g", Nodes: []string{"1"}, Tolerance: 1}}, Hidden: []string{"correct-horse"}}
 	for i := range 2*chunkSteps + 7 {

@@ -29,7 +29,7 @@ func Of(p *plan.Plan, order []int32, why func(step int32) string) *Course {
 }
 
 // lineUp has tasks with a strategy take turns: of one_by_one a node comes after the one before, of parallel with an
-// amount after the one that is so many before. The nodes come in the order of the plan, so that no circle arises.
+// amount after the one that is so many before, when that has ended, however it did: how many may fail says the tolerance of groups. The nodes come in the order of the plan, so that no circle arises.
 func (c *Course) lineUp(p *plan.Plan, order []int32) {
 	lines := map[*graph.Task][]int32{}
 	for _, i := range order {
@@ -40,7 +40,7 @@ func (c *Course) lineUp(p *plan.Plan, order []int32) {
 		}
 		line := lines[s.Task]
 		if n := len(line); n >= amount {
-			c.After[i] = append(c.After[i], line[n-amount])
+			c.takesTurn(i, line[n-amount])
 		}
 		lines[s.Task] = append(line, i)
 	}

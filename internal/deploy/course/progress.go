@@ -60,7 +60,7 @@ func ProgressOf(d *Deployment, c *Course, tasks []Task) *Progress {
 		if len(list) == 0 {
 			continue
 		}
-		before := c.before()
+		before := reversed(c.needs())
 		for i := range list {
 			list[i].Blocks = c.blockedBy(list[i].Step, before, tasks)
 		}
@@ -200,7 +200,7 @@ func (p *Progress) Done() int { return p.States[Ready] + p.States[Tolerated] }
 // that failed, or was cancelled, become Blocked.
 func (c *Course) MarkBlocked(tasks []Task) {
 	blocked := make([]bool, len(c.After))
-	next := c.before()
+	next := reversed(c.needs())
 	var work []int32
 	for i := range tasks {
 		if s := tasks[i].State; s == Failed || s == Stopped {

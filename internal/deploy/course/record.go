@@ -244,7 +244,10 @@ type Course struct {
 	Hidden []string
 	Steps  []Step
 	// After tells for each step, and then for each point in time, which of them it comes after.
-	After  [][]int32
+	After [][]int32
+	// Turns are those of After that a step needs not to succeed: it has its turn when they have ended, however that was. Nil where
+	// there are none, as in plans that earlier versions stored, which stop behind a failure.
+	Turns  [][]int32
 	Groups []Group
 }
 
@@ -272,7 +275,40 @@ type chunk struct {
 	Hidden []string  `json:"hidden,omitempty"`
 	Steps  []Step    `json:"steps,omitempty"`
 	After  [][]int32 `json:"after,omitempty"`
+	Turns  []turn    `json:"turns,omitempty"` // earlier versions pass them over, and have all of After succeed
 	Groups []Group   `json:"groups,omitempty"`
+}
+
+// turn tells which steps one has to let end before it.
+type turn struct {
+	Step   int32   `json:"step"`
+	Behind []int32 `json:"behind"`
+}
+
+// needs tells for each step and point which of them have to succeed before it: all that it comes after but those whose turn is before.
+func (c *Course) needs() [][]int32 {
+	if c.Turns == nil {
+		return c.After
+	}
+	out := slices.Clone(c.After)
+	for i, behind := range c.Turns {
+		if len(behind) > 0 {
+			out[i] = slices.DeleteFunc(slices.Clone(out[i]), func(a int32) bool { return slices.Contains(behind, a) })
+		}
+	}
+	return out
+}
+
+// takesTurn has a step wait for the end of another one, unless it waits for its success anyhow.
+func (c *Course) takesTurn(step, behind int32) {
+	if slices.Contains(c.After[step], behind) {
+		return
+	}
+	if c.Turns == nil {
+		c.Turns = make([][]int32, len(c.After))
+	}
+	c.After[step] = append(c.After[step], behind)
+	c.Turns[step] = append(c.Turns[step], behind)
 }
 
 // chunkSteps is how many steps a chunk holds.
@@ -288,6 +324,13 @@ func (c *Course) Encode() ([][]byte, error) {
 		}
 		if from == 0 {
 			piece.Groups, piece.Hidden = c.Groups, c.Hidden
+		}
+		if from < len(c.Turns) {
+			for i, behind := range c.Turns[from:min(from+chunkSteps, len(c.Turns))] {
+				if len(behind) > 0 {
+					piece.Turns = append(piece.Turns, turn{int32(from + i), behind})
+				}
+			}
 		}
 		text, err := json.Marshal(piece)
 		if err != nil {
@@ -306,6 +349,15 @@ func (c *Course) Add(text []byte) error {
 	}
 	c.Steps = append(c.Steps, piece.Steps...)
 	c.After = append(c.After, piece.After...)
+	for _, t := range piece.Turns {
+		if int(t.Step) >= len(c.After) {
+			return fault.New(fault.Internal, "a stored plan cannot be read: it has no step %d", t.Step)
+		}
+		for len(c.Turns) < len(c.After) {
+			c.Turns = append(c.Turns, nil)
+		}
+		c.Turns[t.Step] = t.Behind
+	}
 	c.Groups = append(c.Groups, piece.Groups...)
 	c.Hidden = append(c.Hidden, piece.Hidden...)
 	return nil
