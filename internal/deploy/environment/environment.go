@@ -13,6 +13,7 @@ package environment
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/drover-project/drover/internal/deploy/document"
@@ -93,8 +94,8 @@ func check(n *document.Node) error {
 		if !slices.Contains(keys, k.Name) {
 			return fault.New(fault.Invalid, "%s: the key %q of an environment means nothing; there are %v", k.Position, k.Name, keys)
 		}
-		if (k.Name == "common" || k.Name == "nodes") && n.Items[i].Kind != document.Map && n.Items[i].Scalar != nil {
-			return wrong(n.Items[i], k.Name+" must be a map")
+		if item := n.Items[i]; item.Kind != document.Map && (k.Name == "nodes" || k.Name == "common" && !isNull(item)) {
+			return wrong(item, k.Name+" must be a map")
 		}
 	}
 	nodes := n.Get("nodes")
@@ -108,6 +109,8 @@ func check(n *document.Node) error {
 	}
 	return nil
 }
+
+func isNull(n *document.Node) bool { return n.Kind == document.Scalar && n.Scalar == nil }
 
 func checkNode(uid string, node *document.Node) error {
 	if node.Kind != document.Map {
@@ -139,24 +142,29 @@ func build(space *state.Space, file string, v any) (*Environment, error) {
 		return nil, fault.New(fault.Invalid, "%s: an environment is a map with common and nodes", file)
 	}
 	e := &Environment{Parts: map[string]*state.Part{}}
+	if _, there := d.Get("nodes"); !there {
+		return nil, fault.New(fault.Invalid, "%s: the environment has no nodes", file).At("nodes")
+	}
 	var err error
 	d.Range(func(k, v any) bool {
 		switch k {
 		case "name":
-			e.Name = text(v)
+			e.Name, err = word(file, "name", v)
 		case "status":
-			e.Status = text(v)
+			e.Status, err = word(file, "status", v)
 		case "settings":
 			e.Settings = document.Sorted(v)
 		case "graphs":
-			for _, g := range list(v) {
-				e.Graphs = append(e.Graphs, text(g))
-			}
+			e.Graphs, err = words(file, "graphs", v)
 		case "hosts":
 			err = e.hosts(file, v)
 		case "secrets":
 			err = e.secrets(file, v)
 		case "common":
+			if _, is := v.(*yaql.Dict); !is && v != nil {
+				err = fault.New(fault.Invalid, "%s: common must be a map", file).At("common")
+				return false
+			}
 			e.Common = space.NewPart(document.Sorted(v))
 		case "nodes":
 			err = e.nodes(space, file, v)
@@ -169,9 +177,46 @@ func build(space *state.Space, file string, v any) (*Environment, error) {
 		e.Common = space.NewPart(nil)
 	}
 	if err == nil {
+		err = e.hostsOfNodes(file)
+	}
+	if err == nil {
 		err = noMarks(file, d)
 	}
 	return e, err
+}
+
+// word is the text of a key; a number is taken for what it looks like.
+func word(file, key string, v any) (string, error) {
+	switch v.(type) {
+	case nil, string, int64, float64, bool:
+		return text(v), nil
+	}
+	return "", fault.New(fault.Invalid, "%s: %s must be a text", file, key).At(key)
+}
+
+// words are the texts of a key that has a list of them; null is none.
+func words(file, key string, v any) (out []string, err error) {
+	if v != nil && list(v) == nil {
+		return nil, fault.New(fault.Invalid, "%s: %s must be a list of texts", file, key).At(key)
+	}
+	for _, x := range list(v) {
+		w, err := word(file, key, x)
+		if err != nil || w == "" {
+			return nil, fault.New(fault.Invalid, "%s: %s must be a list of texts, and %v is none", file, key, x).At(key)
+		}
+		out = append(out, w)
+	}
+	return out, nil
+}
+
+// hostsOfNodes refuses hosts of nodes that the environment lacks.
+func (e *Environment) hostsOfNodes(file string) error {
+	for _, uid := range slices.Sorted(maps.Keys(e.Hosts)) {
+		if e.Parts[uid] == nil {
+			return fault.New(fault.Invalid, "%s: hosts names a host for node %s, which the environment lacks", file, uid).At("hosts")
+		}
+	}
+	return nil
 }
 
 // noMarks refuses a state in which marks stand for secrets: they would take the place of what they hide.
@@ -210,11 +255,12 @@ func (e *Environment) hosts(file string, v any) error {
 		return fault.New(fault.Invalid, "%s: hosts must be a map from the uid of a node to the name of one of the cluster", file)
 	}
 	e.Hosts = map[string]string{}
+	var err error
 	hosts.Range(func(k, v any) bool {
-		e.Hosts[text(k)] = text(v)
-		return true
+		e.Hosts[text(k)], err = word(file, "hosts", v)
+		return err == nil
 	})
-	return nil
+	return err
 }
 
 // Node is the state of one node.
