@@ -18,8 +18,16 @@ import (
 )
 
 // Decode reads one JSON value. Objects become *yaql.Dict, which keeps their order, and arrays []any.
-func Decode(text []byte) (any, error) {
+func Decode(text []byte) (any, error) { return decode(text, special) }
+
+// DecodePlain is Decode for documents of maps, lists, texts and numbers that others write, too: {"$set": [1]} is a map like any other.
+// What Encode writes of such documents is read as it was: {"$dict": [[key, value]]} for maps whose keys JSON, or Decode, would take
+// for something else, and {"$float": "nan"}.
+func DecodePlain(text []byte) (any, error) { return decode(text, plain) }
+
+func decode(text []byte, special map[string]func(any) (any, error)) (any, error) {
 	d := &decoder{
+		special: special,
 		Decoder: jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)),
 		texts:   map[string]any{},
 		shapes:  map[string]*yaql.Keys{},
@@ -38,10 +46,11 @@ func Decode(text []byte) (any, error) {
 // text and each row of keys is kept once, so that a large document is small and quick to search.
 type decoder struct {
 	*jsontext.Decoder
-	texts  map[string]any        // by how they are written
-	shapes map[string]*yaql.Keys // by the keys, each with its length before it
-	shape  []byte                // the keys of the object at hand, likewise
-	stack  []any                 // keys and values of the objects and arrays that are not at their end
+	special map[string]func(any) (any, error) // the objects of one key that stand for something else
+	texts   map[string]any                    // by how they are written
+	shapes  map[string]*yaql.Keys             // by the keys, each with its length before it
+	shape   []byte                            // the keys of the object at hand, likewise
+	stack   []any                             // keys and values of the objects and arrays that are not at their end
 }
 
 const (
@@ -154,7 +163,7 @@ func (d *decoder) object() (any, error) {
 	defer d.drop(start)
 	if len(pairs) == 2 {
 		name, _ := pairs[0].(string)
-		if read, ok := special[name]; ok {
+		if read, ok := d.special[name]; ok {
 			value, err := read(pairs[1])
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
@@ -221,6 +230,9 @@ var special = map[string]func(any) (any, error){
 	"$regex":    readRegex,
 	"$opaque":   func(any) (any, error) { return nil, errors.New("an opaque value cannot be read") },
 }
+
+// plain are those without which a document of maps, lists, texts and numbers cannot be written.
+var plain = map[string]func(any) (any, error){"$float": readFloat, "$dict": readDict}
 
 var errShape = errors.New("the value has the wrong form")
 

@@ -77,7 +77,7 @@ func quickly(text []byte) (*yaql.Dict, bool) {
 	if trimmed := bytes.TrimLeft(text, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' {
 		return nil, false
 	}
-	v, err := yaqljson.Decode(text)
+	v, err := yaqljson.DecodePlain(text)
 	if err != nil {
 		return nil, false
 	}

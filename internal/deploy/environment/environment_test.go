@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-project/drover/internal/deploy/dump"
 	"github.com/drover-project/drover/internal/deploy/environment"
 	"github.com/drover-project/drover/internal/deploy/state"
+	"github.com/drover-project/drover/yaql/yaqljson"
 )
 
 // TestYAMLAndJSONMeanTheSame reads one environment in both forms.
@@ -33,6 +35,49 @@ func TestYAMLAndJSONMeanTheSame(t *testing.T) {
 		if !slices.Equal(keys, []string{"a", "b"}) {
 			t.Errorf("%s: the common part has the keys %v", text, keys)
 		}
+	}
+}
+
+// TestMapsThatLookSpecialAreMaps: what the encoding of values writes for kinds that JSON lacks is a map like any other in a file that
+// somebody wrote, in both forms.
+func TestMapsThatLookSpecialAreMaps(t *testing.T) {
+	var seen []string
+	for _, text := range []string{
+		`{"common": {"q": {"$set": ["b", "a", "a"]}, "r": {"$datetime": "2020-01-01"}, "s": {"$regex": 1}}, "nodes": {"1": {"$tuple": [1]}}}`,
+		"common: {q: {$set: [b, a, a]}, r: {$datetime: '2020-01-01'}, s: {$regex: 1}}\nnodes: {\"1\": {$tuple: [1]}}",
+	} {
+		e, err := environment.Read(state.NewSpace(), "e", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range []*state.Part{e.Common, e.Parts["1"]} {
+			stored, err := yaqljson.Encode(p.Data())
+			if err != nil {
+				t.Fatal(err)
+			}
+			back, err := yaqljson.Decode(stored) // as a state is read from the store
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again, err := yaqljson.Encode(back); err != nil || string(again) != string(stored) {
+				t.Errorf("%s comes back as %s, %v", stored, again, err)
+			}
+			shown, err := environment.Read(state.NewSpace(), "e", []byte(`{"nodes": {}, "common": `+string(stored)+`}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again, err := yaqljson.Encode(shown.Common.Data()); err != nil || string(again) != string(stored) {
+				t.Errorf("%s, put again as it was shown, is %s, %v", stored, again, err)
+			}
+			written, err := dump.JSON(back)
+			if err != nil {
+				t.Errorf("%s cannot be written: %v", stored, err)
+			}
+			seen = append(seen, written)
+		}
+	}
+	if !slices.Equal(seen[:2], seen[2:]) || !strings.Contains(seen[0], "$set") {
+		t.Errorf("JSON gives %q, and YAML %q", seen[:2], seen[2:])
 	}
 }
 
