@@ -83,6 +83,10 @@ func (f *Follower) takeTasks(ctx context.Context, c *state.Change, changed []sto
 			c.DeploymentsRemoved[i] = before
 		}
 	}
+	gone := map[int64]bool{}
+	for _, d := range c.DeploymentsRemoved {
+		gone[d.ID] = true
+	}
 	now := map[int64]*course.Deployment{}
 	for _, d := range c.Deployments {
 		now[d.ID] = d
@@ -99,7 +103,7 @@ func (f *Follower) takeTasks(ctx context.Context, c *state.Change, changed []sto
 		if d == nil {
 			d = known.Deployment(id)
 		}
-		if !ok || d == nil || !d.Status.Active() {
+		if !ok || d == nil || !d.Status.Active() || gone[id] || last.Value == nil { // what is removed goes with its deployment
 			continue
 		}
 		r := &course.Record{}

@@ -2,7 +2,9 @@ package standby_test
 
 import (
 	"context"
+	"iter"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/drover-project/drover/internal/agent"
@@ -13,6 +15,8 @@ import (
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/rollout"
+	"github.com/drover-project/drover/internal/standby"
+	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/testkit/controller"
 )
 
@@ -159,4 +163,40 @@ func TestFollowersTellOfDeployments(t *testing.T) {
 	if len(removed) != 1 || removed[0].ID != id || removed[0].Steps != 4 { // who watches its tasks is told of each
 		t.Errorf("what was removed is told as %+v", removed)
 	}
+}
+
+// TestARecordThatIsGoneIsPassedOver: in one step of the feed a deployment ends and is removed with its records, while the picture has it
+// under way still; and its records go before it does.
+func TestARecordThatIsGoneIsPassedOver(t *testing.T) {
+	r, rule := deployedTo(t)
+	deployments := r.leads.Rollout
+	d, _, err := deployments.Plan(t.Context(), rollout.Wish{Environment: "prod"}, rollout.By{})
+	r.check(err)
+	_, err = deployments.Begin(t.Context(), d.ID, rollout.By{})
+	r.check(err)
+	r.tasks(d.ID, course.Given, course.Failed, course.Blocked, course.Ready)
+	record, deployment := course.RecordKey(d.ID, 0), strconv.FormatInt(d.ID, 10)
+	var step store.Progress
+	open := func() *standby.Follower {
+		f, err := standby.Open(t.Context(), r.leads.Store, func(context.Context, store.Revision) iter.Seq2[store.Progress, error] {
+			return func(yield func(store.Progress, error) bool) { yield(step, nil) }
+		})
+		r.check(err)
+		return f
+	}
+	for _, also := range []bool{false, true} {
+		f := open()
+		now, err := r.leads.Store.Revision(t.Context())
+		r.check(err)
+		step = store.Progress{Revision: now + 1, Changes: []store.Change{{Revision: now + 1, Key: store.Key{Kind: rollout.KindRecord, ID: record}}}}
+		if also {
+			step.Changes = append(step.Changes, store.Change{Revision: now + 1, Key: store.Key{Kind: rollout.KindDeployment, ID: deployment}})
+		}
+		r.check(f.Run(t.Context()))
+		if gone := f.Picture().Load().Deployments.Deployment(d.ID) == nil; gone != also {
+			t.Errorf("the deployment is gone: %v, want %v", gone, also)
+		}
+	}
+	r.check(r.leads.Queue.DeleteFilter(t.Context(), rule, queue.By{}))
+	r.tasks(d.ID, course.Ready, course.Failed, course.Blocked, course.Ready)
 }
