@@ -49,7 +49,7 @@ func TestRulesFromCommandLines(t *testing.T) {
 	if got, err := actionJSON("RATE_LIMIT two"); err == nil || !strings.Contains(err.Error(), "RATE_LIMIT 2") {
 		t.Errorf("%s, %v", got, err)
 	}
-	s := shelltest.New(`[{"uuid": "u", "watermark": 5, "priority": 1, "reason_trail": [["a", "b", 1]], "action": "PAUSE"}, {"name": "x"}]`, nil)
+	s := shelltest.New(`[{"uuid": "u", "watermark": 5, "priority": 1, "reason_trail": [["a", "b", 1]], "predicates": [], "action": "PAUSE"}, {"name": "x", "when": "every job", "action": "CONTINUE"}]`, nil)
 	s.Flags.Reason = "moved"
 	rules, err := readRules(s.Shell, "-")
 	if err != nil || len(rules) != 2 || rules[0]["uuid"] != nil || rules[1]["name"] != "x" || rules[1]["action"] != "CONTINUE" {
@@ -58,7 +58,8 @@ func TestRulesFromCommandLines(t *testing.T) {
 	if trail, ok := rules[0]["reason"].([]any); !ok || len(trail) != 2 {
 		t.Errorf("the reason of the command is not in %v", rules[0]["reason"])
 	}
-	for _, bad := range []string{"{", "[1]", `{"colour": "red"}`, "/nonexistent"} {
+	for _, bad := range []string{"{", "[1]", `{"colour": "red"}`, "/nonexistent", `{}`, `{"action": "PAUSE"}`, `{"action": "PAUSE", "when": null}`,
+		`{"uuid": "u", "action": "PAUSE", "predicates": null}`, `{"predicates": []}`, `{"predicates": [], "action": null}`} {
 		if rules, err := readRules(s.Shell, bad); err == nil {
 			t.Errorf("%s: %v", bad, rules)
 		}

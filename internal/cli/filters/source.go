@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-project/drover/internal/cli/listing"
 	"github.com/drover-project/drover/internal/cli/shell"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/jobfilter"
@@ -213,7 +214,10 @@ func readRules(sh *shell.Shell, arg string) ([]map[string]any, error) {
 // asGiven are the parts of a rule that was read. What lists show of a rule beside
 // its parts is left out, so that what was listed can be added again.
 func asGiven(sh *shell.Shell, rule map[string]any) (map[string]any, error) {
-	out := map[string]any{"predicates": []any{}, "action": "CONTINUE"}
+	out := map[string]any{}
+	if sh.Classic() {
+		out = map[string]any{"predicates": []any{}, "action": "CONTINUE"}
+	}
 	for key, value := range rule {
 		part, known := partOf[key]
 		switch {
@@ -231,11 +235,27 @@ func asGiven(sh *shell.Shell, rule map[string]any) (map[string]any, error) {
 		delete(out, "when")
 		out["predicates"] = conditions
 	}
+	switch {
+	case out["predicates"] == nil:
+		return nil, shell.Usage("a rule says which jobs it concerns: give when, or predicates, which are [] for every job; got %s", asWritten(rule))
+	case out["action"] == nil:
+		return nil, shell.Usage("a rule says what is to be done with its jobs: give its action; got %s", asWritten(rule))
+	}
 	if name := nameShown(rule); out["name"] == nil && name != "" {
 		out["name"] = name
 	}
 	out["reason"] = reasonGiven(sh, rule)
 	return out, nil
+}
+
+// asWritten is a rule in an error.
+func asWritten(rule map[string]any) string {
+	text, err := json.Marshal(rule)
+	if err != nil {
+		return ""
+	}
+	const longest = 200
+	return listing.Cut(string(text), longest)
 }
 
 // conditionsOf are the predicates of a rule that says when.
