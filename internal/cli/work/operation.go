@@ -321,15 +321,25 @@ func (o Operation) register(sh *shell.Shell, cmd *cobra.Command, def *opcode.Def
 	}
 	return func() (map[string]any, error) {
 		out := map[string]any{}
-		for name, text := range texts {
-			if cmd.Flags().Changed(name) {
-				out[params[name].Name] = paramValue(params[name], text.Text)
+		by := map[string]string{} // the option, by parameter
+		for _, name := range slices.Sorted(maps.Keys(texts)) {
+			if !cmd.Flags().Changed(name) {
+				continue
 			}
+			param := params[name].Name
+			if other := by[param]; other != "" {
+				return nil, shell.Usage("--%s and --%s mean the same; give one", other, name)
+			}
+			by[param], out[param] = name, paramValue(params[name], texts[name].Text)
 		}
 		for param, off := range negated {
-			if *off {
-				out[param] = false
+			if !*off {
+				continue
 			}
+			if other := by[param]; other != "" && out[param] != false {
+				return nil, shell.Usage("--%s and --no-%[1]s contradict one another", other)
+			}
+			out[param] = false
 		}
 		if own == nil {
 			return out, nil
