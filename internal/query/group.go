@@ -60,6 +60,21 @@ type grouping struct {
 
 var spanSyntax = regexp.MustCompile(`^(.+)/((?:\d{1,9}[smhdw])+)$`)
 
+// checkSpan refuses spans of a field of times that are none, or that nobody can count.
+func checkSpan(text string) error {
+	m := spanSyntax.FindStringSubmatch(text)
+	if m == nil {
+		return nil
+	}
+	switch span, ok := writtenDuration(m[2]); {
+	case !ok:
+		return fault.New(fault.Invalid, "the span of %q is too long", text).At("group_by")
+	case span == 0:
+		return fault.New(fault.Invalid, "the span of %q has no length", text).At("group_by").WithHint("for example %s/10m", m[1])
+	}
+	return nil
+}
+
 // groupingOf reads "status", or "end_ts/10m": spans of ten minutes. Of days and
 // weeks each begins at midnight of UTC.
 func groupingOf(text string) grouping {
@@ -106,6 +121,11 @@ func (c Catalog) groupings(what string, by []string) ([]grouping, error) {
 	out := make([]grouping, len(by))
 	for i, text := range by {
 		out[i] = groupingOf(text)
+		if name := out[i].field; it.def(name).Kind == KindUnknown {
+			if err := checkSpan(text); err != nil {
+				return nil, err
+			}
+		}
 		if g := out[i]; g.span > 0 && it.def(g.field).Kind != KindUnknown && !it.times(g.field) {
 			return nil, fault.New(fault.Invalid, "%s has no times, which %q asks for spans of", g.field, text).At("group_by").
 				WithHint("group by %s itself, or by a field of times, as in end_ts/10m", g.field)

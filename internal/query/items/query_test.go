@@ -301,10 +301,11 @@ func TestGroupsOfTimes(t *testing.T) {
 		}
 	}
 	for by, want := range map[string]string{
-		"status/10m": `status has no times, which "status/10m" asks for spans of`,
-		"zzz/10m":    "Can't find field named 'zzz'",
-		"end_ts/0s":  "Can't find field named 'end_ts/0s'",
-		"end_ts/x":   "Can't find field named 'end_ts/x'",
+		"status/10m":                  `status has no times, which "status/10m" asks for spans of`,
+		"zzz/10m":                     "Can't find field named 'zzz'",
+		"end_ts/0s":                   `the span of "end_ts/0s" has no length`,
+		"end_ts/999999999w999999999w": `the span of "end_ts/999999999w999999999w" is too long`,
+		"end_ts/x":                    "Can't find field named 'end_ts/x'",
 	} {
 		if _, err := All.Group(src, query.Request{What: "job"}, []string{by}, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("by %s: %v, want %s", by, err, want)
