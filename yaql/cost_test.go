@@ -177,7 +177,7 @@ func TestWhatIsSpentIsInProportion(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	const (
 		freeTime, timeOfStep   = time.Millisecond, 4 * time.Microsecond
-		freeBytes, bytesOfStep = 64 << 10, 1000
+		freeBytes, bytesOfStep = 64 << 10, 3000
 		variants               = 7
 	)
 	legacy, err := New(StepBudget(budgetOfTest), Legacy())
