@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net/http"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/drover-project/drover/internal/store/format"
 	"github.com/drover-project/drover/internal/store/image"
 	"github.com/drover-project/drover/internal/store/life"
+	"github.com/drover-project/drover/internal/systemd"
 )
 
 // ChangesEnd is how long a term that is given up waits for the answers of changes.
@@ -95,4 +97,20 @@ func (o Options) WithWaitsEvery(d time.Duration) Options {
 func (o Options) WithClock(now func() time.Time) Options {
 	o.clock = now
 	return o
+}
+
+// Watchdog is a watchdog that a test tells what is done.
+type Watchdog struct{ w *watchdog }
+
+// NewWatchdog makes one.
+func NewWatchdog(t *testing.T, manager systemd.Manager) Watchdog {
+	return Watchdog{newWatchdog(Options{Manager: manager, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})}
+}
+
+// Keep tells the service manager until ctx ends.
+func (w Watchdog) Keep(ctx context.Context) { w.w.keep(ctx) }
+
+// Set has a stage begin.
+func (w Watchdog) Set(moves func(context.Context), state string, until time.Time) {
+	w.w.set(&stage{moves: moves, states: func() []string { return []string{state} }, until: until})
 }

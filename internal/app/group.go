@@ -325,13 +325,13 @@ func (g *group) standBy(ctx context.Context, o Options, s *surfaces) (store.Leas
 	defer parts.Wait()
 	defer stop()
 	parts.Go(func() { _ = g.m.reload(here, o, s.cert) }) // it ends with its context
-	parts.Go(func() { g.keepWatchdog(here) })
-	parts.Go(func() { _ = g.m.keepCertificate(here) }) // it ends with its context
+	parts.Go(func() { _ = g.m.keepCertificate(here) })   // it ends with its context
 	parts.Go(func() { g.keepReading(here, o, s) })
 	if g.m.ground == nil {
 		parts.Go(func() { g.tellLeader(here) })
 	}
 	g.m.tellManager(systemd.StateReady, systemd.Status("stands by"))
+	g.m.watchdog.set(g.m.standsBy())
 	if err := g.awaitFormat(here); err != nil {
 		return store.Lease{}, err
 	}
@@ -358,26 +358,6 @@ func (g *group) awaitLease(ctx context.Context) (store.Lease, error) {
 		select {
 		case <-staying.Done():
 		case <-time.After(drainEvery):
-		}
-	}
-}
-
-// keepWatchdog keeps the service manager's watchdog quiet while another leads,
-// for as long as the store's writer answers.
-func (g *group) keepWatchdog(ctx context.Context) {
-	every := g.m.manager.WatchdogEvery()
-	if every == 0 {
-		return
-	}
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for ctx.Err() == nil {
-		// Nobody's lease: whatever the answer is, the writer gave it.
-		_, _ = g.m.store.RenewLease(ctx, store.Lease{Name: leaseName, Epoch: -1}, leaseTime)
-		g.m.tellManager(systemd.StateAlive, systemd.Status("stands by"))
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
 		}
 	}
 }

@@ -39,6 +39,7 @@ type member struct {
 	gates      *gate.Gates // of the process; nil where that is another program
 	requestIDs *requestid.Source
 	manager    systemd.Manager
+	watchdog   *watchdog // of the process; nil where that is another program
 	log        *slog.Logger
 	// recent is the newest of the log, and settings are those of the process, without passwords.
 	recent   *daemon.Recent

@@ -251,11 +251,21 @@ func (o Options) tryAddresses(ctx context.Context) error {
 
 // runOnce runs a controller until ctx ends, or it cannot begin or go on.
 func runOnce(ctx context.Context, o Options, watched *healthListener) error {
+	dog := newWatchdog(o)
+	dog.set(opensStore())
+	living, die := context.WithCancel(context.WithoutCancel(ctx))
+	var life sync.WaitGroup
+	defer life.Wait()
+	defer die()
+	life.Go(func() { dog.keep(living) })
 	m, err := openMember(ctx, o)
 	if err != nil {
 		return notBegun(err)
 	}
+	m.watchdog = dog
+	dog.set(m.begins())
 	defer m.close()
+	defer dog.set(nil)
 	watched.show(m.pages())
 	defer watched.show(inPlaceOfPages("the controller is stopping"))
 	retrying, unwatch := context.WithCancel(ctx)
@@ -278,6 +288,7 @@ func runOnce(ctx context.Context, o Options, watched *healthListener) error {
 // or the lease is lost or another part fails. The surfaces are opened when
 // the controller is there, unless they are open already.
 func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *surfaces) error {
+	m.watchdog.set(m.begins())
 	c, err := m.openController(asked, o, lease)
 	if err != nil {
 		return notBegun(err)
@@ -320,8 +331,10 @@ func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *su
 		}
 	}
 	c.report(systemd.StateReady)
+	m.watchdog.set(c.leadsOn())
 	c.tellBeginning()
 	<-ctx.Done()
+	m.watchdog.set(c.ends(o.StopGrace))
 	m.leading.Store(nil) // what comes now waits for the next leader
 	if asked.Err() != nil {
 		c.report(systemd.StateStopping)
@@ -359,7 +372,7 @@ func (m *member) parts(c *controller, o Options, s *surfaces) []func(context.Con
 		func(ctx context.Context) error { return keepEvents(ctx, o.ArchiveKeep, c.log, c.queue.PruneEvents) }, c.journal,
 		func(ctx context.Context) error { return keepDeployments(ctx, o.ArchiveKeep, c.log, c.rollout.Prune) },
 		func(ctx context.Context) error { return c.tellWaits(ctx, cmp.Or(o.waitsEvery, waitsEvery)) },
-		s.serveMonitors, c.reconcile, c.keepWatchdog, m.keepCertificate, func(ctx context.Context) error { return m.reload(ctx, o, s.cert) },
+		s.serveMonitors, c.reconcile, m.keepCertificate, func(ctx context.Context) error { return m.reload(ctx, o, s.cert) },
 		c.keepFormat, c.querier.HearNodes, func(ctx context.Context) error { return s.ganeti.keep(ctx, c.picture) },
 		func(ctx context.Context) error { return c.keepWatch(ctx, o.WatchEvery) },
 		func(ctx context.Context) error { return m.masterIP.keep(ctx, c.picture) },

@@ -4,41 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/systemd"
 )
 
 // report tells the service manager how it goes.
-func (c *controller) report(states ...string) {
-	c.tellManager(append(states, systemd.Status(fmt.Sprintf("leads with epoch %d, revision %d", c.lease.Epoch, c.picture.Load().Revision)))...)
-}
+func (c *controller) report(states ...string) { c.tellManager(append(states, c.status())...) }
 
-// keepWatchdog keeps the service manager's watchdog quiet, until ctx ends, for as
-// long as the controller moves: each time it goes through the queue and through
-// the goroutine that writes to the store. A store that answers with an error
-// is no reason for a restart; one that never answers is.
-func (c *controller) keepWatchdog(ctx context.Context) error {
-	every := c.manager.WatchdogEvery()
-	if every == 0 {
-		return nil
-	}
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		_ = c.queue.Health() // whatever it says: it went through
-		_, _ = c.store.RenewLease(ctx, c.lease, leaseTime)
-		if ctx.Err() != nil {
-			return nil
-		}
-		c.report(systemd.StateAlive)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+// status is what a controller in a term says of itself.
+func (c *controller) status() string {
+	return systemd.Status(fmt.Sprintf("leads with epoch %d, revision %d", c.lease.Epoch, c.picture.Load().Revision))
 }
 
 // reload reads anew what can be, each time it is asked for, until ctx ends.
