@@ -22,8 +22,8 @@ func BackupCommand() *cobra.Command {
 }
 
 // atPlace gives a command the option that names a store.
-func atPlace(cmd *cobra.Command, place *string, otherwise string) {
-	cmd.Flags().StringVar(place, "at", otherwise, "place of the store: the data directory of a controller, or the URL of a PostgreSQL database")
+func atPlace(cmd *cobra.Command, place *string) {
+	cmd.Flags().StringVar(place, "at", "", "place of the store: the data directory of a controller, or the URL of a PostgreSQL database")
 }
 
 func createBackup() *cobra.Command {
@@ -71,7 +71,7 @@ Without --at it is the store of this machine's controller.`,
 			return tellBackup(cmd, file, form)
 		},
 	}
-	atPlace(cmd, &from, "")
+	atPlace(cmd, &from)
 	cmd.Flags().BoolVar(&replace, "yes", false, "replace a file that is there")
 	onlyLeading(cmd, &ifLeading)
 	return cmd
@@ -133,10 +133,15 @@ the two object by object. What is left there of a store whose database was lost
 is put into the directory left-behind beside the new one. What may have been given out after the backup was
 made is not given again: revisions, epochs, job ids and the numbers of servers go
 on by ` + jumpText + ` later. The store begins another life: what nodes have kept of jobs
-since is not taken for what the restored cluster does.`,
+since is not taken for what the restored cluster does. Without --at it is the place
+where this machine's controller has its store, as ` + defaultConfig + ` says.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			made, err := restore(cmd.Context(), args[0], to)
+			place, keyFile, err := placeToMake(cmd, to, defaultConfig)
+			if err != nil {
+				return err
+			}
+			made, err := restore(cmd.Context(), args[0], place)
 			made.tell(cmd)
 			if err != nil {
 				return err
@@ -144,14 +149,14 @@ since is not taken for what the restored cluster does.`,
 			if _, err = fmt.Fprintf(cmd.OutOrStdout(), "restored %d objects, and compared them\n", made.objects); err != nil {
 				return err
 			}
-			lacked, err := lackedAt(args[0], to)
+			lacked, err := lackedAt(args[0], place, keyFile)
 			if lacked != "" {
 				cmd.PrintErrln(lacked)
 			}
 			return err
 		},
 	}
-	atPlace(cmd, &to, serveDefaults().Data)
+	atPlace(cmd, &to)
 	return cmd
 }
 

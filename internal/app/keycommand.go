@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,8 +83,8 @@ func keysIn(img *image.Image) ([]string, error) {
 	return ids, nil
 }
 
-// lackedAt says which keys are missing where a backup was restored; empty if none is.
-func lackedAt(file, place string) (string, error) {
+// lackedAt says which keys are missing where a backup was restored; empty if none is. keyFile is the file of the keys there, empty where that is not known.
+func lackedAt(file, place, keyFile string) (string, error) {
 	f, err := image.Open(file)
 	if err != nil {
 		return "", err
@@ -92,10 +93,10 @@ func lackedAt(file, place string) (string, error) {
 	if err != nil || len(ids) == 0 {
 		return "", err
 	}
-	if isPostgres(place) {
+	if keyFile == "" && isPostgres(place) {
 		return "its secrets are sealed with the key " + strings.Join(ids, ", ") + ", which the key file of its controllers has to hold", nil
 	}
-	path := filepath.Join(place, keyName)
+	path := cmp.Or(keyFile, filepath.Join(place, keyName))
 	ring, err := sealed.ReadRing(path)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return "", err

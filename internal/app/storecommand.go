@@ -129,6 +129,21 @@ func placeFor(cmd *cobra.Command, named string) (string, error) {
 	return place, err
 }
 
+// placeToMake is the place that is named for a store that is made or, where none is, that of this machine's controller, which a person is told, with the file of
+// its keys.
+func placeToMake(cmd *cobra.Command, named, config string) (place, keyFile string, err error) {
+	if named != "" {
+		return named, "", nil
+	}
+	s, err := ownSettings(config)
+	if err != nil {
+		return "", "", err
+	}
+	place = cmp.Or(s.Store, s.Data)
+	cmd.PrintErrf("the store is made in %s\n", withoutPassword(place))
+	return place, cmp.Or(s.KeyFile, filepath.Join(s.Data, keyName)), nil
+}
+
 func usualPlace(config string) (string, error) {
 	from := source{defaults: serveDefaults()}
 	if _, err := os.Stat(config); err == nil {
