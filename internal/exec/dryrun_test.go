@@ -3,10 +3,12 @@ package exec
 import (
 	"encoding/json"
 	"maps"
+	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // samples has a request for every opcode of the catalogue that succeeds on the
@@ -101,14 +103,28 @@ var samples = map[string]params{
 // alone are opcodes that succeed on no cluster with instances; destroy_test.go has for them what is held of samples.
 var alone = map[string]bool{"OP_CLUSTER_DESTROY": true}
 
-// startable is an image of 512 bytes.
+// startable is an image of 512 bytes, where everybody reaches it, whoever the checkout is open to.
 var startable = func() string {
-	path, err := filepath.Abs(filepath.Join("testdata", "startable.img"))
+	content, err := os.ReadFile(filepath.Join("testdata", "startable.img"))
 	if err != nil {
+		panic(err)
+	}
+	dir, err := testkit.MakeOpenDir()
+	if err != nil {
+		panic(err)
+	}
+	path := filepath.Join(dir, "startable.img")
+	if err := os.WriteFile(path, content, 0o644); err != nil {
 		panic(err)
 	}
 	return path
 }()
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	_ = os.RemoveAll(filepath.Dir(startable)) // it is small
+	os.Exit(code)
+}
 
 // A dry run succeeds where the opcode would, changes neither the inventory nor
 // a node, and submits nothing; so does asking for the locks, and a check without a job.

@@ -8,6 +8,7 @@
 package tinyguesttest
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -16,10 +17,20 @@ import (
 	"github.com/drover-project/drover/internal/tinyguest"
 )
 
-// Guest is the guest of this machine, made if there is none yet.
+// Guest is the guest of this machine, made if there is none yet. Machines run as users without rights, so where the checkout is closed to others the
+// test has a copy for itself that is not.
 func Guest(t testing.TB) tinyguest.Guest {
 	t.Helper()
-	return Built(t, filepath.Join(testkit.Root(t), ".cache", "tinyguest"))
+	kept := filepath.Join(testkit.Root(t), ".cache", "tinyguest")
+	g := Built(t, kept)
+	if testkit.IsOpen(filepath.Dir(g.Kernel)) {
+		return g
+	}
+	dir := testkit.OpenDir(t)
+	if err := os.CopyFS(dir, os.DirFS(kept)); err != nil {
+		t.Fatal(err)
+	}
+	return Built(t, dir)
 }
 
 // Built is the guest in a directory, made if there is none, of packages that are kept for all tests.
