@@ -13,6 +13,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/health"
 	"github.com/drover-project/drover/internal/luxiwire"
+	"github.com/drover-project/drover/internal/scratch"
 	"github.com/drover-project/drover/internal/store/image"
 	"github.com/drover-project/drover/internal/store/sqlite"
 )
@@ -91,21 +92,25 @@ func askHealth(ctx context.Context, socket string) (r health.Report, err error) 
 	return r, errors.Join(err, client.Close())
 }
 
+// restoredMark begins the names of directories with stores that are tried.
+const restoredMark = ".drover-restored-"
+
 // tryRestore restores a backup below a directory, and leaves nothing behind; count is how many objects it has.
 func tryRestore(ctx context.Context, file, dir string) (count int, err error) {
+	scratch.Clear(dir, restoredMark)
 	if err := roomToTry(file, dir); err != nil {
 		return 0, err
 	}
-	place, err := os.MkdirTemp(dir, ".restored-*")
+	place, err := scratch.NewDir(dir, restoredMark)
 	if err != nil {
 		return 0, fault.New(fault.Environment, "cannot make a place to restore into: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(place)) }()
-	made, err := restore(ctx, file, place)
+	defer func() { err = errors.Join(err, place.Remove()) }()
+	made, err := restore(ctx, file, place.Path)
 	if err != nil {
 		return 0, err
 	}
-	found, err := checkStore(ctx, place)
+	found, err := checkStore(ctx, place.Path)
 	if err == nil && len(found.Problems) > 0 {
 		err = fault.New(fault.WrongState, "the store that comes of the backup is not consistent: %s", found.Problems[0])
 	}

@@ -179,6 +179,9 @@ func TestATrialDoesNotFillItsDisk(t *testing.T) {
 	if _, err := image.Create(file, img, time.Now(), false); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.MkdirAll(filepath.Join(small, ".drover-restored-1", "store"), 0o700); err != nil { // of one that was killed
+		t.Fatal(err)
+	}
 	if _, err := tryRestore(t.Context(), file, small); !fault.Is(err, fault.Exhausted) {
 		t.Errorf("without room: %v", err)
 	}

@@ -57,12 +57,12 @@ func imageOf(ctx context.Context, place string, use func(*image.Image) error) er
 		return postgres.Image(ctx, place, use)
 	}
 	dir := filepath.Join(place, storeDir)
-	return sqlite.Image(ctx, dir, scratch(dir), use)
+	return sqlite.Image(ctx, dir, readAt(dir), use)
 }
 
-// scratch are the places for a copy of an embedded store that is read: beside it, or where that has no room in $TMPDIR. Without that it is a directory that
+// readAt are the places for a copy of an embedded store that is read: beside it, or where that has no room in $TMPDIR. Without that it is a directory that
 // is no memory.
-func scratch(dir string) []string { return []string{dir, cmp.Or(os.Getenv("TMPDIR"), "/var/tmp")} }
+func readAt(dir string) []string { return []string{dir, cmp.Or(os.Getenv("TMPDIR"), "/var/tmp")} }
 
 // loaded tells of a store that was made of an image.
 type loaded struct {
@@ -99,7 +99,7 @@ func loadInto(ctx context.Context, place string, img *image.Image, wanted func(u
 		return made, compare(func(use func(*image.Image) error) error { return postgres.Image(ctx, place, use) })
 	}
 	made.aside, err = sqlite.Load(filepath.Join(place, storeDir), img, func(dir string) error {
-		return compare(func(use func(*image.Image) error) error { return sqlite.Image(ctx, dir, scratch(dir), use) })
+		return compare(func(use func(*image.Image) error) error { return sqlite.Image(ctx, dir, readAt(dir), use) })
 	})
 	return made, err
 }
@@ -112,7 +112,7 @@ func checkStore(ctx context.Context, place string) (*image.Findings, error) {
 		return postgres.Check(ctx, place)
 	}
 	dir := filepath.Join(place, storeDir)
-	return sqlite.Check(ctx, dir, scratch(dir))
+	return sqlite.Check(ctx, dir, readAt(dir))
 }
 
 // placeFor is the place that is named or, where none is, that of this machine's controller, which

@@ -115,6 +115,7 @@ var layers = []struct {
 	{"internal/events", Engine},
 	{"internal/agent", Engine},
 	{"internal/authority", Engine},
+	{"internal/scratch", Engine},
 	{"internal/wholefile", Engine},
 	{"internal/guarded", Engine},   // it looks at files
 	{"internal/plainfile", Engine}, // it opens files

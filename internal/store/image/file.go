@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/scratch"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/format"
 )
@@ -51,6 +52,9 @@ type trailer struct {
 	SHA256  string `json:"sha256"`
 }
 
+// fileMark begins the names of files that are being written.
+const fileMark = ".drover-backup-"
+
 // Create writes an image to a file that only its owner can read, all of it or
 // nothing; count is how many objects it has. One whose name ends in Compressed is a frame of zstd around
 // the same. A file that is there is replaced, if that is said, and refused with fault.Exists otherwise.
@@ -58,7 +62,8 @@ func Create(path string, img *Image, now time.Time, replace bool) (count int, er
 	if _, err := os.Lstat(path); err == nil && !replace {
 		return 0, taken(path)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".backup-*")
+	scratch.Clear(filepath.Dir(path), fileMark)
+	f, err := scratch.NewFile(filepath.Dir(path), fileMark)
 	if err != nil {
 		return 0, fault.New(fault.Environment, "cannot make the backup: %w", err)
 	}
@@ -69,9 +74,10 @@ func Create(path string, img *Image, now time.Time, replace bool) (count int, er
 	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err == nil {
+	if err == nil { // before it is closed: then it is nobody's
 		err = place(f.Name(), path, replace)
 	}
+	err = errors.Join(err, f.Close())
 	if err != nil {
 		gone := os.Remove(f.Name())
 		if _, ofStore := errors.AsType[*fault.Error](err); ofStore {

@@ -41,3 +41,18 @@ func TestABackupDoesNotFillItsDisk(t *testing.T) {
 		t.Errorf("with room: %v", err)
 	}
 }
+
+// TestWhatAKilledBackupLeftGoes with the next one.
+func TestWhatAKilledBackupLeftGoes(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, ".drover-backup-1"), []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	none := &image.Image{Revision: 7, Objects: func(func(store.Object, error) bool) {}}
+	if _, err := image.Create(filepath.Join(dir, "b"), none, time.Now(), false); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 || left[0].Name() != "b" {
+		t.Errorf("there are %v, %v", left, err)
+	}
+}

@@ -17,6 +17,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/scratch"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/format"
 	"github.com/drover-project/drover/internal/store/groupcommit"
@@ -26,9 +27,9 @@ import (
 
 // Image hands out what the store in a directory holds at one moment, also while
 // a controller uses it. SQLite makes a copy first (VACUUM INTO), in the
-// first of the directories scratch that has room for it and for the store to grow meanwhile: that takes the writer no time, where a long
+// first of the places that has room for it and for the store to grow meanwhile: that takes the writer no time, where a long
 // reading would keep its log from being emptied. Errors: fault.WrongState for a store that is damaged, fault.Exhausted where there is no room.
-func Image(ctx context.Context, dir string, scratch []string, use func(*image.Image) error) (err error) {
+func Image(ctx context.Context, dir string, places []string, use func(*image.Image) error) (err error) {
 	file := filepath.Join(dir, FileName)
 	if _, err := os.Stat(file); err != nil {
 		return fault.New(fault.NotFound, "there is no store in %s: %w", dir, err)
@@ -37,12 +38,12 @@ func Image(ctx context.Context, dir string, scratch []string, use func(*image.Im
 	if err != nil {
 		return err
 	}
-	place, err := roomIn(file, scratch)
+	place, err := roomIn(file, places)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(place)) }()
-	copied := filepath.Join(place, FileName)
+	defer func() { err = errors.Join(err, place.Remove()) }()
+	copied := filepath.Join(place.Path, FileName)
 	if err = vacuum(ctx, file, copied); err == nil {
 		err = foldCopy(copied)
 	}
@@ -68,12 +69,17 @@ func Image(ctx context.Context, dir string, scratch []string, use func(*image.Im
 	return use(img)
 }
 
-// roomIn makes a directory for a copy of a database in the first place that has room for it. The error is that of the first one.
-func roomIn(database string, places []string) (dir string, err error) {
+// imageMark begins the names of directories with copies that are read.
+const imageMark = ".drover-image-"
+
+// roomIn makes a directory for a copy of a database in the first place that has room for it. The error is that of the first one. Copies of processes that were
+// killed, which may be what the room is missing for, go first.
+func roomIn(database string, places []string) (dir *scratch.Dir, err error) {
 	for _, place := range places {
+		scratch.Clear(place, imageMark)
 		why := haveRoom(database, place)
 		if why == nil {
-			if dir, why = os.MkdirTemp(place, ".image-*"); why == nil {
+			if dir, why = scratch.NewDir(place, imageMark); why == nil {
 				return dir, nil
 			}
 		}
@@ -84,7 +90,7 @@ func roomIn(database string, places []string) (dir string, err error) {
 	if full, ok := errors.AsType[*fault.Error](err); ok && full.Code == fault.Exhausted {
 		err = full.WithHint("make room, or name a directory that has it: TMPDIR")
 	}
-	return "", err
+	return nil, err
 }
 
 // lookFit reads the format, and compares it with the schema.
@@ -228,12 +234,12 @@ func allRows(ctx context.Context, db *sql.DB) func(func(image.Row, error) bool) 
 
 // Check proves a store consistent, also while a controller uses it: SQLite's own
 // structure, the sums of all rows, and that feed and objects tell one story.
-func Check(ctx context.Context, dir string, scratch []string) (findings *image.Findings, err error) {
+func Check(ctx context.Context, dir string, places []string) (findings *image.Findings, err error) {
 	own, err := integrity(ctx, filepath.Join(dir, FileName))
 	if err != nil {
 		return nil, err
 	}
-	err = Image(ctx, dir, scratch, func(img *image.Image) error {
+	err = Image(ctx, dir, places, func(img *image.Image) error {
 		findings = image.Check(img)
 		return nil
 	})

@@ -96,3 +96,22 @@ func TestWhyAStoreCannotBeRead(t *testing.T) {
 		t.Errorf("no room is a problem of the store: %v, %v", problems, err)
 	}
 }
+
+// TestWhatAKilledReadingLeftGoes with the next one, also where that finds no room, for it may be what that is missing for.
+func TestWhatAKilledReadingLeftGoes(t *testing.T) {
+	dir := t.TempDir()
+	mustClose(t, mustOpen(t, dir, Options{}))
+	for _, places := range [][]string{{dir}, {testkit.SmallDisk(t, "4m")}} {
+		left := filepath.Join(places[0], ".drover-image-1")
+		if err := os.MkdirAll(filepath.Join(left, "below"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		err := Image(t.Context(), dir, places, func(*image.Image) error { return nil })
+		if (err == nil) != (places[0] == dir) {
+			t.Errorf("in %s: %v", places[0], err)
+		}
+		if still, err := filepath.Glob(filepath.Join(places[0], ".drover-image-*")); err != nil || len(still) > 0 {
+			t.Errorf("there are %v, %v", still, err)
+		}
+	}
+}
