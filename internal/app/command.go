@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -204,12 +205,19 @@ func (s settings) tell(w io.Writer, file string) error {
 	return nil
 }
 
+// parameterOfPassword begins what nobody is shown of the parameters of a connection. Where its value ends depends on quotes, so all behind it is left out.
+var parameterOfPassword = regexp.MustCompile(`(?i)password\s*=\s*`)
+
 // withoutPassword is a setting with xxxxx in place of the password, if it is a
 // URL with one: before the host, or in a parameter as PostgreSQL takes it. Of
-// what looks like a URL and is none, the scheme alone is shown.
+// what looks like a URL and is none, the scheme alone is shown, and of the parameters of a connection, as libpq takes them, nothing
+// behind the password.
 func withoutPassword(text string) string {
 	scheme, _, isURL := strings.Cut(text, "://")
 	if !isURL {
+		if at := parameterOfPassword.FindStringIndex(text); at != nil {
+			return text[:at[1]] + "xxxxx"
+		}
 		return text
 	}
 	u, err := url.Parse(text)

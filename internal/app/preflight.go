@@ -33,6 +33,8 @@ var preflights = []struct {
 	{"mond", func(o Options) error { return checkAddress(o.Mond) }},
 	{"health", func(o Options) error { return checkAddress(o.Health) }},
 	{"compute", func(o Options) error { return checkAddress(o.Compute) }},
+	{"web", func(o Options) error { return checkAddress(o.Web) }},
+	{"confd", func(o Options) error { return checkAddress(o.Confd) }},
 	{"peer", checkPeer},
 	{"agent-address", checkAgentAddress},
 	{"key-file", checkKeyFile},
@@ -98,6 +100,7 @@ var preflights = []struct {
 	{"ganeti-dir", checkGanetiDir},
 	{"data", func(o Options) error { return checkWritable(o.Data) }},
 	{"node-data", func(o Options) error { return checkWritable(o.NodeData) }},
+	{"ready-file", checkReadyFile},
 }
 
 // preflight refuses settings with which no controller could start.
@@ -218,6 +221,15 @@ func checkSocket(o Options) error {
 		return err
 	}
 	return checkDirectory(filepath.Dir(o.LUXI))
+}
+
+// checkReadyFile refuses a file in no directory. The one that the service manager makes for each run may not be there yet.
+func checkReadyFile(o Options) error {
+	dir := filepath.Dir(o.ReadyFile)
+	if o.ReadyFile == "" || dir == filepath.Dir(serveDefaults().LUXI) {
+		return nil
+	}
+	return checkDirectory(dir)
 }
 
 func checkDirectory(path string) error {

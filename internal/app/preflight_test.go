@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/pem"
 	"fmt"
+	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,6 +65,10 @@ func TestWhatCannotStartIsRefused(t *testing.T) {
 		{"an address without a port", "rapi", "no address to listen at", Options{RAPI: "127.0.0.1"}},
 		{"a port that is none", "compute", "no port", Options{Compute: "127.0.0.1:99999"}},
 		{"agents without a port", "mond", "no address", Options{Mond: "localhost"}},
+		{"a page without a port", "web", "no address", Options{Web: "nonsense"}},
+		{"a port for the page that is none", "web", "no port", Options{Web: "127.0.0.1:70000"}},
+		{"questions without a port", "confd", "no address", Options{Confd: "nonsense"}},
+		{"a ready file in no directory", "ready-file", "no such file", Options{ReadyFile: filepath.Join(none, "ready.json")}},
 		{"all addresses for peers", "peer", "peer-address", Options{Peer: ":0"}},
 		{"a broker of another kind", "events", "AMQP", Options{Events: "http://broker.example"}},
 		{"tokens in clear", "keystone", "plain http", Options{Keystone: "http://keystone.example:5000/v3"}},
@@ -96,7 +102,7 @@ func TestWhatCannotStartIsRefused(t *testing.T) {
 		}
 	}
 	for what, o := range map[string]Options{
-		"nothing": {}, "what serve does by itself": {Data: dir, LUXI: serveDefaults().LUXI, RAPI: ":5080"},
+		"nothing": {}, "a ready file of the service": {ReadyFile: "/run/drover/ready.json"}, "what serve does by itself": {Data: dir, LUXI: serveDefaults().LUXI, RAPI: ":5080"},
 		"all that is good": {Data: filepath.Join(dir, "a", "b"), Certificate: good, RAPI: "localhost:0", Compute: "[::1]:8774", Peer: "10.0.0.1:5081",
 			LUXI: filepath.Join(dir, "s"), KeyFile: filepath.Join(dir, "key"), Events: "amqp://broker.example/", Keystone: "https://keystone.example/v3"},
 		"a peer behind another address": {Peer: ":5081", PeerAddress: "c1.example:5081"},
@@ -142,5 +148,37 @@ func TestDoubtsAreTold(t *testing.T) {
 	}
 	if more := (Options{Peer: ":0", ShutdownDelay: time.Minute}).doubts(); len(more) != 1 {
 		t.Error(more)
+	}
+}
+
+// TestAddressesAreTriedBeforeAnythingIsMade: each at which a new controller is to listen, and two settings that name one.
+func TestAddressesAreTriedBeforeAnythingIsMade(t *testing.T) {
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := busy.Addr().String()
+	tried := func(o Options) Options {
+		o.Data, o.Log = t.TempDir(), slog.New(slog.DiscardHandler)
+		o.gates = newGates(o)
+		return o
+	}
+	for setting, o := range map[string]Options{
+		"rapi": {RAPI: at}, "compute": {Compute: at}, "web": {Web: at}, "health": {Health: at}, "agent-address": {AgentAddress: at}, "peer": {Peer: at}, "mond": {Mond: at},
+	} {
+		if err := tried(o).tryAddresses(t.Context()); !fault.Is(err, fault.Environment) || !strings.Contains(err.Error(), "--"+setting+";") {
+			t.Errorf("%s: %v", setting, err)
+		}
+	}
+	if err := busy.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []Options{{RAPI: at}, {AgentAddress: at}} {
+		if err := tried(o).tryAddresses(t.Context()); err != nil {
+			t.Errorf("one that is free: %v", err)
+		}
+	}
+	if err := tried(Options{RAPI: at, AgentAddress: at}).tryAddresses(t.Context()); !fault.Is(err, fault.Environment) {
+		t.Errorf("one for two: %v", err)
 	}
 }

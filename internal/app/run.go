@@ -226,7 +226,11 @@ func (o Options) tryAddresses(ctx context.Context) error {
 	for _, at := range []struct {
 		of                        gate.Surface
 		surface, setting, address string
-	}{{gate.RAPI, "RAPI", "rapi", o.RAPI}, {gate.Compute, "the Compute API", "compute", o.Compute}, {gate.Web, "the page", "web", o.Web}, {gate.Health, "health and figures", "health", o.Health}} {
+	}{
+		{gate.RAPI, "RAPI", "rapi", o.RAPI}, {gate.Compute, "the Compute API", "compute", o.Compute}, {gate.Web, "the page", "web", o.Web},
+		{gate.Health, "health and figures", "health", o.Health}, {gate.Agents, "agents of nodes", "agent-address", o.AgentAddress},
+		{gate.Peers, "other controllers", "peer", o.Peer}, {gate.Monitors, "the monitoring agents", "mond", o.Mond},
+	} {
 		if at.address == "" {
 			continue
 		}
@@ -235,9 +239,7 @@ func (o Options) tryAddresses(ctx context.Context) error {
 			return fault.New(fault.Environment, "cannot listen for %s: %w", at.surface, err).
 				WithHint("choose another address with --%s; port 0 picks a free one", at.setting)
 		}
-		if err := l.Close(); err != nil {
-			return err
-		}
+		defer l.Close() //nolint:errcheck // it took nobody; and it stays open until the others are tried, of which one may name the same address
 	}
 	if o.Confd == "" {
 		return nil

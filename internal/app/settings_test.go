@@ -67,35 +67,36 @@ func TestFlagsCountBeforeTheFileAndTheFileBeforeDefaults(t *testing.T) {
 
 func TestMistakesInTheConfiguration(t *testing.T) {
 	for text, want := range map[string]string{
-		"nodes = 1\nnods = 2\n":                    "drover.toml:2:1: there is no setting nods",
-		"[rapi]\nport = 1\n":                       "drover.toml:",
-		"nodes = \"many\"\n":                       "drover.toml:1:9: cannot decode TOML string as nodes",
-		"nodes = 1\nnodes = 2\n":                   "drover.toml:2:",
-		"nodes =\n":                                "drover.toml:1:",
-		"stop-grace = \"soon\"\n":                  `"soon" is no time`,
-		"archive-after = 5\n":                      `"5" is no time`, // five what?
-		"log-level = 4\n":                          `"4" is none of debug, info, warn, error`,
-		"rapi = \"\"\n":                            "rapi: there is no address to listen at (127.0.0.1:5080 is for this machine alone",
-		"rapi = 5080\n":                            "rapi is a text; write it in quotation marks",
-		"stop-grace = \"-1s\"\n":                   "stop-grace: the time is negative",
-		"archive-after = \"0s\"\n":                 "archive-after: the time is not positive",
-		"archive-keep = \"90\"\n":                  `archive-keep: there is no one age in "90"`, // 90 what?
-		"log-level = \"loud\"\n":                   `"loud" is none of debug, info, warn, error`,
-		"log-format = \"xml\"\n":                   `"xml" is neither text nor json`,
-		"peer-address = \"a:1\"\n":                 "peer-address: the controller is alone",
-		"nodes = 0\n":                              "nodes: a cluster has one node at least",
-		"first-server-number = 0\n":                "first-server-number: numbers begin with 1 at least, not 0",
-		"first-server-number = 9007199254740993\n": "first-server-number: 9007199254740993 is more than",
-		"store = \"mysql://x\"\n":                  "there is no kind of store",
-		"data = \"\"\n":                            "data: there is no directory",
-		"rapi-certificate = [\"a\"]\n":             "drover.toml:1:",
-		"public-url = \"cloud\"\n":                 `public-url: "cloud" is no URL`,
-		"trusted-proxies = \"proxy\"\n":            `trusted-proxies: "proxy" is neither an address nor a network`,
-		"proxy-protocol = \"rapi\"\n":              "proxy-protocol: nobody could connect, as no proxy is trusted",
-		"proxy-protocol = \"rapi, luxi\"\n":        `proxy-protocol: "luxi" is none of rapi, compute, web`,
+		"nodes = 1\nnods = 2\n":                           "drover.toml:2:1: there is no setting nods",
+		"[rapi]\nport = 1\n":                              "drover.toml:",
+		"nodes = \"many\"\n":                              "drover.toml:1:9: cannot decode TOML string as nodes",
+		"nodes = 1\nnodes = 2\n":                          "drover.toml:2:",
+		"nodes =\n":                                       "drover.toml:1:",
+		"stop-grace = \"soon\"\n":                         `"soon" is no time`,
+		"archive-after = 5\n":                             `"5" is no time`, // five what?
+		"log-level = 4\n":                                 `"4" is none of debug, info, warn, error`,
+		"rapi = \"\"\n":                                   "rapi: there is no address to listen at (127.0.0.1:5080 is for this machine alone",
+		"rapi = 5080\n":                                   "rapi is a text; write it in quotation marks",
+		"stop-grace = \"-1s\"\n":                          "stop-grace: the time is negative",
+		"archive-after = \"0s\"\n":                        "archive-after: the time is not positive",
+		"archive-keep = \"90\"\n":                         `archive-keep: there is no one age in "90"`, // 90 what?
+		"log-level = \"loud\"\n":                          `"loud" is none of debug, info, warn, error`,
+		"log-format = \"xml\"\n":                          `"xml" is neither text nor json`,
+		"peer-address = \"a:1\"\n":                        "peer-address: the controller is alone",
+		"nodes = 0\n":                                     "nodes: a cluster has one node at least",
+		"first-server-number = 0\n":                       "first-server-number: numbers begin with 1 at least, not 0",
+		"first-server-number = 9007199254740993\n":        "first-server-number: 9007199254740993 is more than",
+		"store = \"mysql://x\"\n":                         "there is no kind of store",
+		"store = \"host=db password=secret-of-drover\"\n": "there is no kind of store for what is no URL",
+		"data = \"\"\n":                                   "data: there is no directory",
+		"rapi-certificate = [\"a\"]\n":                    "drover.toml:1:",
+		"public-url = \"cloud\"\n":                        `public-url: "cloud" is no URL`,
+		"trusted-proxies = \"proxy\"\n":                   `trusted-proxies: "proxy" is neither an address nor a network`,
+		"proxy-protocol = \"rapi\"\n":                     "proxy-protocol: nobody could connect, as no proxy is trusted",
+		"proxy-protocol = \"rapi, luxi\"\n":               `proxy-protocol: "luxi" is none of rapi, compute, web`,
 	} {
 		_, err := source{defaults: serveDefaults(), file: configFile(t, text)}.read()
-		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), want) {
+		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret-of-drover") {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -22,7 +23,11 @@ func checkStoreURL(url string) error {
 	if url == "" || isPostgres(url) {
 		return nil
 	}
-	return fault.New(fault.Invalid, "there is no kind of store for %q", withoutPassword(url)).At("store").
+	said := "what is no URL" // and may hold a password: the parameters of a connection, as libpq takes them
+	if scheme, _, isURL := strings.Cut(url, "://"); isURL {
+		said = strconv.Quote(fault.Clip(scheme, 100) + "://")
+	}
+	return fault.New(fault.Invalid, "there is no kind of store for %s", said).At("store").
 		WithHint("the store is a URL such as postgres://user:password@host/database; without one it is in the data directory")
 }
 
