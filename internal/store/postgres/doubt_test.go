@@ -169,6 +169,7 @@ func cutForGood(t *testing.T, url string) {
 	if n := len(answers); n > 0 {
 		t.Errorf("it is answered %d times more", n)
 	}
+	heard(ctx, t, w.ended) // the server was told of the commit, which it may not have come to yet
 	standsAt(ctx, t, url, 2)
 }
 

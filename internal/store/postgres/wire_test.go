@@ -26,6 +26,8 @@ type wire struct {
 	cut   *cut                     // what becomes of the next commit
 	holds bool                     // the next transaction is held up
 	heard map[string]chan struct{} // by what is said
+
+	ended chan struct{} // told when the server has ended a commit whose answer goes astray
 }
 
 // ends are those of one connection.
@@ -50,7 +52,7 @@ func newWire(t *testing.T, store string) *wire {
 	}
 	const socket = ".s.PGSQL.5432"
 	dir, q := t.TempDir(), u.Query()
-	w := &wire{to: filepath.Join(q.Get("host"), socket), ends: map[*ends]bool{}, heard: map[string]chan struct{}{}}
+	w := &wire{to: filepath.Join(q.Get("host"), socket), ends: map[*ends]bool{}, heard: map[string]chan struct{}{}, ended: make(chan struct{}, 1000)} // more than in a test
 	q.Set("host", dir)
 	u.RawQuery = q.Encode()
 	w.url = u.String()
@@ -88,7 +90,7 @@ func (w *wire) carry(near net.Conn) {
 	if !w.keep(e) {
 		return
 	}
-	go e.answer()
+	go e.answer(w.ended)
 	w.ask(e)
 	if !e.deaf.Load() { // else the server goes on with what it was told
 		_ = far.Close()
@@ -103,14 +105,23 @@ func (w *wire) keep(e *ends) bool {
 	return !w.away
 }
 
+// idle is how the server's answer to all that it was told ends, when no transaction is open any more.
+const idle = "Z\x00\x00\x00\x05I"
+
 // answer passes on what the server says, until either end goes.
-func (e *ends) answer() {
+func (e *ends) answer(ended chan<- struct{}) {
 	defer close(e.over)
 	some := make([]byte, 32<<10)
+	last := ""
 	for {
 		n, err := e.far.Read(some)
 		if !e.deaf.Load() {
 			_, _ = e.near.Write(some[:n]) // who asks notices when it is gone
+		} else {
+			if last += string(some[:n]); strings.HasSuffix(last, idle) {
+				ended <- struct{}{}
+			}
+			last = last[max(len(last)-len(idle), 0):]
 		}
 		if err != nil {
 			_ = e.near.Close()
