@@ -26,6 +26,7 @@ import (
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/diskimage"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/scratch"
 	"github.com/drover-project/drover/internal/wholefile"
 )
 
@@ -94,26 +95,7 @@ func (c *Cache) prepare() error {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return fault.New(fault.Environment, "cannot make the directory of images: %w", err)
 	}
-	entries, err := os.ReadDir(c.dir)
-	if err != nil {
-		return fault.New(fault.Environment, "cannot list the directory of images: %w", err)
-	}
-	for _, e := range entries {
-		path := filepath.Join(c.dir, e.Name())
-		if !strings.HasPrefix(e.Name(), halfMade) {
-			continue
-		}
-		f, err := os.Open(path)
-		if err != nil {
-			continue // its fetch has just ended
-		}
-		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil { // nobody fetches it any more
-			err = os.Remove(path)
-		}
-		if err = errors.Join(ifThere(err), f.Close()); err != nil {
-			return fault.New(fault.Environment, "cannot clear what was half fetched: %w", err)
-		}
-	}
+	scratch.Clear(c.dir, halfMade)
 	return nil
 }
 

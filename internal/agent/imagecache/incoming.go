@@ -16,6 +16,7 @@ import (
 	"github.com/drover-project/drover/internal/agent/pieces"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/scratch"
 )
 
 // incoming is an image that comes piece by piece from another node.
@@ -199,43 +200,14 @@ func (c *Cache) half(image Image, size int64) (*os.File, int64, error) {
 	if size > limit {
 		return nil, 0, fault.New(fault.Exhausted, "there is no room for it in %s: it has %d bytes, and %d may be used", c.dir, size, limit)
 	}
-	to, err := c.locked()
+	to, err := scratch.NewFile(c.dir, halfMade)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, trouble(err)
 	}
 	if image.Size > 0 {
 		limit = image.Size
 	}
 	return to, limit, nil
-}
-
-// locked makes a file that is locked. Who clears what was left may come upon one that is not locked yet, and remove it: another one is made then.
-func (c *Cache) locked() (*os.File, error) {
-	for {
-		f, err := os.CreateTemp(c.dir, halfMade+"*")
-		if err != nil {
-			return nil, trouble(err)
-		}
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		switch {
-		case err == nil && isThere(f):
-			return f, nil
-		case err != nil && !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
-			return nil, errors.Join(trouble(err), f.Close(), os.Remove(f.Name()))
-		}
-		_ = f.Close()           // it was not written
-		_ = os.Remove(f.Name()) // else who has it locked does
-	}
-}
-
-// isThere tells whether an open file is the one that has its name.
-func isThere(f *os.File) bool {
-	mine, err := f.Stat()
-	if err != nil {
-		return false
-	}
-	there, err := os.Lstat(f.Name())
-	return err == nil && os.SameFile(mine, there)
 }
 
 // hold waits until nobody else fetches an image, and has it until what is returned is called.
