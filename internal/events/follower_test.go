@@ -277,36 +277,17 @@ func TestAnOpcodeOfARemoteJobIsToldOnce(t *testing.T) {
 func TestAStoreThatFailsIsWaitedForByWhoFollows(t *testing.T) {
 	for _, why := range passing {
 		kept, r, b := keep(t), &remote{jobs: map[job.ID]*job.Job{}}, newBroker()
-		s, asked := &refusing{Store: kept}, make(chan struct{}, 1)
-		fails := func() {
-			s.refuse(why, func() {
-				select {
-				case asked <- struct{}{}:
-				default:
-				}
-			})
-		}
-		fails()
+		s, done := &refusing{Store: kept}, make(chan error, 1)
+		met := s.fails(t, why, done)
 		f := &events.Follower{Remote: r, Cluster: "far", Store: s, Every: time.Millisecond, Publish: b.publish, Log: slog.New(slog.DiscardHandler)}
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
 		go func() { done <- f.Run(ctx) }()
-		await := func() {
-			t.Helper()
-			select {
-			case <-asked:
-			case err := <-done:
-				t.Fatalf("%v: it ended: %v", why, err)
-			}
-		}
-		await()
-		s.refuse(nil, nil)
+		met()
 		begins(t, kept)
-		fails()
+		met = s.fails(t, why, done)
 		r.set(1, job.Success)
 		b.await(t, "far.example:1:0:success")
-		await()
-		s.refuse(nil, nil)
+		met()
 		stores(t, kept, `"newest":1,"open":{}`)
 		b.toldOnce(t)
 		cancel()

@@ -589,6 +589,26 @@ func (s *refusing) refuse(why error, asked func()) {
 	s.why, s.asked = why, asked
 }
 
+// fails has the store fail from now on. Met waits until somebody came upon that, who must not end by it, and has the store work again.
+func (s *refusing) fails(t *testing.T, why error, ended <-chan error) (met func()) {
+	asked := make(chan struct{}, 1)
+	s.refuse(why, func() {
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+	})
+	return func() {
+		t.Helper()
+		select {
+		case <-asked:
+		case err := <-ended:
+			t.Fatalf("%v: it ended: %v", why, err)
+		}
+		s.refuse(nil, nil)
+	}
+}
+
 func (s *refusing) answer() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -624,40 +644,21 @@ var passing = []error{fault.New(fault.Exhausted, "the disk of the store is full"
 func TestAStoreThatFailsIsWaitedFor(t *testing.T) {
 	for _, why := range passing {
 		r, b := newRig(t), newBroker()
-		s, asked := &refusing{Store: r.store}, make(chan struct{}, 1)
-		fails := func() {
-			s.refuse(why, func() {
-				select {
-				case asked <- struct{}{}:
-				default:
-				}
-			})
-		}
-		fails()
+		s, done := &refusing{Store: r.store}, make(chan error, 1)
+		met := s.fails(t, why, done)
 		o := &events.Outbox{Store: s, Queue: r.queue, Picture: r.shown, Publish: b.publish, Log: slog.New(slog.DiscardHandler)}
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
 		go func() { done <- o.Run(ctx) }()
-		await := func() {
-			t.Helper()
-			select {
-			case <-asked:
-			case err := <-done:
-				t.Fatalf("%v: it ended: %v", why, err)
-			}
-		}
-		await()
-		s.refuse(nil, nil)
+		met()
 		r.begun()
 		before, err := r.store.Get(t.Context(), store.Key{Kind: events.KindCursor, ID: "published"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		fails()
+		met = s.fails(t, why, done)
 		first, _ := r.end()
 		b.await(t, first)
-		await()
-		s.refuse(nil, nil)
+		met()
 		for limit := time.Now().Add(patience); ; { // nothing else is published that would have it kept
 			now, err := r.store.Get(t.Context(), store.Key{Kind: events.KindCursor, ID: "published"})
 			if err == nil && now.Revision > before.Revision {

@@ -196,6 +196,9 @@ func (n Names) testAllocator(ctx context.Context, env *Env) (Plan, error) {
 	}}, nil
 }
 
+// mostAsked is how many instances an allocator is asked about in a test: all of them are made in memory first.
+const mostAsked = 10_000
+
 // testRequest is the request of OP_TEST_ALLOCATOR.
 func testRequest(env *Env) (map[string]any, error) {
 	op, snap := env.Op, env.snapshot()
@@ -208,8 +211,8 @@ func testRequest(env *Env) (map[string]any, error) {
 		if mode == allocator.Allocate {
 			return allocator.ToAllocate(snap.Cluster(), one), nil
 		}
-		if most := int64(10_000); op.Int("count") > most {
-			return nil, fault.New(fault.Invalid, "an allocator is asked about %d instances at most", most).At("count")
+		if op.Int("count") > mostAsked {
+			return nil, fault.New(fault.Invalid, "an allocator is asked about %d instances at most", mostAsked).At("count")
 		}
 		var all []allocator.New
 		for i := range op.Int("count") {

@@ -3,6 +3,7 @@ package ext
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -258,6 +259,27 @@ func TestAVolumeThatIsAnotherNodes(t *testing.T) {
 	s.has("one.ext.disk0")
 }
 
+// givenUp has something done that a script ends never, and gives it up when the script has written to the file that it is told.
+func (s *shelf) givenUp(name, script string, do func(ctx context.Context) error) {
+	s.Helper()
+	begun := filepath.Join(s.dir, "begun")
+	if err := syscall.Mkfifo(begun, 0o600); err != nil {
+		s.Fatal(err)
+	}
+	s.script(name, fmt.Sprintf(script, begun))
+	ctx, cancel := context.WithCancel(s.Context())
+	defer cancel()
+	failed := make(chan error, 1)
+	go func() { failed <- do(ctx) }()
+	if _, err := os.ReadFile(begun); err != nil {
+		s.Fatal(err)
+	}
+	cancel()
+	if err := <-failed; !fault.Is(err, fault.Canceled) {
+		s.Error(err)
+	}
+}
+
 // TestARemovalThatWasGivenUp by who asked for it, behind the end of the volume, does not count as one that did nothing: who looks finds no volume, and the
 // next removal ends it.
 func TestARemovalThatWasGivenUp(t *testing.T) {
@@ -267,25 +289,10 @@ func TestARemovalThatWasGivenUp(t *testing.T) {
 	if _, _, err := d.Ensure(t.Context(), disk("one", 4)); err != nil {
 		t.Fatal(err)
 	}
-	begun := filepath.Join(s.dir, "begun")
-	if err := syscall.Mkfifo(begun, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s.script("remove", `rm "$at"; echo begun >`+begun+`; sleep 3600`)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	failed := make(chan error, 1)
-	go func() {
+	s.givenUp("remove", `rm "$at"; echo begun >%s; sleep 3600`, func(ctx context.Context) error {
 		_, err := d.Remove(ctx, "one")
-		failed <- err
-	}()
-	if _, err := os.ReadFile(begun); err != nil {
-		t.Fatal(err)
-	}
-	cancel()
-	if err := <-failed; !fault.Is(err, fault.Canceled) {
-		t.Error(err)
-	}
+		return err
+	})
 	if _, err := d.Volume(t.Context(), "one"); !fault.Is(err, fault.NotFound) {
 		t.Errorf("it was removed: %v", err)
 	}
@@ -401,27 +408,12 @@ func TestAFileIsNoDevice(t *testing.T) {
 // TestACancelEndsAScript, with what it has started.
 func TestACancelEndsAScript(t *testing.T) {
 	s := newShelf(t, t.TempDir())
-	begun := filepath.Join(s.dir, "begun")
-	if err := syscall.Mkfifo(begun, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s.script("create", "sleep 3600 & echo begun >"+begun+"; wait")
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	failed := make(chan error, 1)
 	d := s.open()
-	go func() {
+	s.givenUp("create", "sleep 3600 & echo begun >%s; wait", func(ctx context.Context) error {
 		_, _, err := d.Ensure(ctx, disk("one", 4))
-		failed <- err
-	}()
-	if _, err := os.ReadFile(begun); err != nil {
-		t.Fatal(err)
-	}
-	cancel()
-	if err := <-failed; !fault.Is(err, fault.Canceled) {
-		t.Error(err)
-	}
-	ctx, cancel = context.WithTimeout(t.Context(), testkit.Patience())
+		return err
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience())
 	defer cancel()
 	if held, err := d.lock(ctx, "one"); err != nil { // which what it had started would hold
 		t.Error(err)
