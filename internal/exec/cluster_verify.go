@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -220,18 +221,27 @@ func (r *report) nodes(ctx context.Context, nodes []*cluster.Node) map[string][]
 // withDisksThere lists what a node has, with the disks that are there: the list alone tells those that are noted.
 func withDisksThere(ctx context.Context, a Node) ([]hypervisor.Instance, error) {
 	list, err := a.Instances(ctx)
-	for n := range list {
+	if err != nil {
+		return nil, err
+	}
+	info, err := a.Info(ctx)
+	if err != nil || info.StandsIn { // what is pretended is there as it is noted
+		return list, err
+	}
+	errs := make([]error, len(list))
+	beside(len(list), fewAtOnce, func(n int) {
 		i := &list[n]
 		if len(i.Disks) == 0 || i.UUID == "" {
-			continue
+			return
 		}
 		one, err := a.Instance(ctx, i.Thing())
 		if err != nil && !fault.Is(err, fault.NotFound) {
-			return nil, err
+			errs[n] = err
+			return
 		}
 		i.Disks = one.Disks
-	}
-	return list, err
+	})
+	return list, errors.Join(errs...)
 }
 
 // disks tells of disks that a node has of an instance, and the inventory has not.

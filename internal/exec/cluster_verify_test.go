@@ -129,6 +129,13 @@ func (n losing) Instance(ctx context.Context, of hypervisor.Thing) (hypervisor.I
 	return i, err
 }
 
+// Info tells that what is there is not only pretended.
+func (n losing) Info(ctx context.Context) (hypervisor.Node, error) {
+	info, err := n.anyNode.Info(ctx)
+	info.StandsIn = false
+	return info, err
+}
+
 // Disks that a node has noted and lost are told of, and nothing makes them anew but what is asked to.
 func TestDisksThatAreNotedAndLost(t *testing.T) {
 	r := newRig(t, "node1", "node2")
