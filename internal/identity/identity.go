@@ -207,19 +207,29 @@ func checkName(name string) error {
 	return nil
 }
 
-func find[T any](s *Service, what string, in map[string]*T, idOrName string, name func(*T) string) (T, error) {
+func byID[T any](s *Service, what string, in map[string]*T, id string) (T, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if v := in[idOrName]; v != nil {
+	if v := in[id]; v != nil {
 		return *v, nil
 	}
+	var none T
+	return none, fault.New(fault.NotFound, "Could not find %s: %s.", what, fault.Clip(id, maxName))
+}
+
+func find[T any](s *Service, what string, in map[string]*T, idOrName string, name func(*T) string) (T, error) {
+	v, err := byID(s, what, in, idOrName)
+	if err == nil {
+		return v, nil
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	for _, v := range in {
 		if name(v) == idOrName {
 			return *v, nil
 		}
 	}
-	var none T
-	return none, fault.New(fault.NotFound, "Could not find %s: %s.", what, fault.Clip(idOrName, maxName))
+	return v, err
 }
 
 func all[T any](s *Service, in map[string]*T, keep func(*T) bool, name func(T) string) []T {

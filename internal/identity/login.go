@@ -2,6 +2,7 @@ package identity
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -80,7 +81,9 @@ func (s *Service) check(l *Login, t *token) (User, error) {
 			return User{}, ErrDenied()
 		}
 		// A token that is made from another ends with it.
-		t.Methods, t.Expires, t.Credential = append([]string{"token"}, old.Methods...), old.Expires, old.credential
+		// How often it was renewed is no method: the list would have no end.
+		t.Methods = append([]string{"token"}, slices.DeleteFunc(slices.Clone(old.Methods), func(m string) bool { return m == "token" })...)
+		t.Expires, t.Credential = old.Expires, old.credential
 		if old.credential != "" { // it is for one project
 			l.Project, l.Unscoped = old.Project.ID, false
 		}

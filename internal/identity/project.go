@@ -22,6 +22,9 @@ func (s *Service) FindProject(idOrName string) (Project, error) {
 	return find(s, "project", s.projects, idOrName, func(p *Project) string { return p.Name })
 }
 
+// Project finds a project by id alone.
+func (s *Service) Project(id string) (Project, error) { return byID(s, "project", s.projects, id) }
+
 // Projects returns all projects, by name.
 func (s *Service) Projects() []Project {
 	return all(s, s.projects, func(*Project) bool { return true }, func(p Project) string { return p.Name })

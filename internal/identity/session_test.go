@@ -33,6 +33,9 @@ func TestATokenEndsWithTheOneThatItWasMadeFrom(t *testing.T) {
 		if !s.Expires.Equal(begun.Add(identity.TokenLife)) {
 			t.Fatalf("at %v it is good until %v", r.now.Sub(begun), s.Expires.Sub(begun))
 		}
+		if !slices.Equal(s.Methods, []string{"token", "password"}) {
+			t.Fatalf("the methods are %q", s.Methods)
+		}
 		token = next
 	}
 	r.now = begun.Add(identity.TokenLife)

@@ -32,6 +32,9 @@ func (s *Service) FindUser(idOrName string) (User, error) {
 	return find(s, "user", s.users, idOrName, func(u *User) string { return u.Name })
 }
 
+// User finds a user by id alone: a request that names its user by a path means no name.
+func (s *Service) User(id string) (User, error) { return byID(s, "user", s.users, id) }
+
 // Users returns all users, by name.
 func (s *Service) Users() []User {
 	return all(s, s.users, func(*User) bool { return true }, func(u User) string { return u.Name })

@@ -17,6 +17,15 @@ func (r *request) own() error {
 	return nil
 }
 
+// person refuses what a session of an application credential may not do: a secret that
+// got away would outlive its credential by another, or end those of the user's services.
+func (r *request) person() error {
+	if slices.Contains(r.session.Methods, "application_credential") {
+		return fault.New(fault.WrongState, "An application credential makes and removes none: its user does, with a password.")
+	}
+	return nil
+}
+
 func credentialBody(c identity.Credential) object {
 	out := object{"id": c.ID, "name": c.Name, "description": c.Description, "project_id": c.Project, "roles": roleBodies(c.Roles), "unrestricted": false,
 		"expires_at": nil, "links": object{}}
@@ -54,8 +63,11 @@ func addCredential(r *request) (int, any, error) {
 	if err := r.read(bodyOfCredential, &body); err != nil {
 		return 0, nil, err
 	}
+	if err := r.person(); err != nil {
+		return 0, nil, err
+	}
 	in := &body.Credential
-	if r.session.Project == nil || slices.Contains(r.session.Methods, "application_credential") {
+	if r.session.Project == nil {
 		return 0, nil, fault.New(fault.WrongState, "An application credential is made by a user with a password, for a project.")
 	}
 	c := identity.Credential{Name: in.Name, Description: in.Description, User: r.session.User.ID, Project: r.session.Project.ID}
@@ -78,6 +90,9 @@ func addCredential(r *request) (int, any, error) {
 
 func removeCredential(r *request) (int, any, error) {
 	if err := r.own(); err != nil {
+		return 0, nil, err
+	}
+	if err := r.person(); err != nil {
 		return 0, nil, err
 	}
 	return http.StatusNoContent, nil, r.api.cfg.Accounts.RemoveCredential(r.Context(), r.session.User.ID, r.path[1])

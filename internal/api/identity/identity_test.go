@@ -204,7 +204,7 @@ func TestMembersSeeThemselves(t *testing.T) {
 		{"projects", "projects", []string{"home"}, []string{"home", "main"}},
 		{"auth/projects", "projects", []string{"home"}, []string{"main"}},
 		{"role_assignments", "role_assignments", []string{"alice"}, []string{"alice", "root"}},
-		{"users/" + r.alice.ID + "/projects", "projects", []string{"home"}, nil},
+		{"users/" + r.alice.ID + "/projects", "projects", []string{"home"}, []string{"home"}},
 	} {
 		path := "/identity/v3/" + c.path
 		if got := r.names(path, r.member, c.key); !slices.Equal(got, c.byMember) {
@@ -251,8 +251,8 @@ func (r *rig) names(path, token, key string) []string {
 	return out
 }
 
-// TestCredentialsHaveTheRolesThatWereAsked: and make no others, nor tokens with
-// more.
+// TestCredentialsHaveTheRolesThatWereAsked: and make no others, remove none, and make no
+// tokens with more.
 func TestCredentialsHaveTheRolesThatWereAsked(t *testing.T) {
 	r := newRig(t)
 	r.check(r.accounts.SetRole(t.Context(), r.alice.ID, r.home.ID, identity.Admin, true))
@@ -274,6 +274,7 @@ func TestCredentialsHaveTheRolesThatWereAsked(t *testing.T) {
 		}
 		r.explained("administering", r.ask(token, http.MethodPost, "/identity/v3/projects", `{"project":{"name":"x"}}`), http.StatusForbidden)
 		r.explained("another", r.ask(token, http.MethodPost, own, `{"application_credential":{"name":"more"}}`), http.StatusForbidden)
+		r.explained("removing one", r.ask(token, http.MethodDelete, own+"/"+made.Credential.ID, ""), http.StatusForbidden)
 	}
 	r.explained("a role that she has not", r.ask(r.member, http.MethodPost, own, `{"application_credential":{"name":"b","roles":[{"name":"reader"}]}}`), 400)
 	r.explained("another's", r.ask(r.admin, http.MethodGet, own, ""), http.StatusNotFound)
@@ -284,6 +285,59 @@ func TestCredentialsHaveTheRolesThatWereAsked(t *testing.T) {
 		if _, err := r.accounts.Session(token); err == nil {
 			t.Error("its session goes on")
 		}
+	}
+}
+
+// TestRolesCanBeAskedFor: clients (openstacksdk) give and take none before they did.
+func TestRolesCanBeAskedFor(t *testing.T) {
+	r := newRig(t)
+	roles := "/identity/v3/projects/" + r.home.ID + "/users/" + r.alice.ID + "/roles"
+	for _, c := range []struct {
+		path   string
+		status int
+	}{
+		{roles + "/member", 204},
+		{roles + "/admin", 404},
+		{roles + "/nosuch", 404},
+		{strings.Replace(roles, r.alice.ID, "nobody", 1) + "/member", 404},
+		{strings.Replace(roles, r.home.ID, "nowhere", 1) + "/member", 404},
+		{roles, 200},
+	} {
+		for _, method := range []string{http.MethodHead, http.MethodGet} {
+			if a := r.ask(r.admin, method, c.path, ""); a.status != c.status {
+				t.Errorf("%s %s: %d %s, want %d", method, c.path, a.status, a.text, c.status)
+			}
+		}
+		r.explained("a member asks", r.ask(r.member, http.MethodGet, c.path, ""), http.StatusForbidden)
+	}
+	if got := r.names(roles, r.admin, "roles"); !slices.Equal(got, []string{"member"}) {
+		t.Errorf("they are %q", got)
+	}
+	if a := r.ask(r.admin, http.MethodDelete, roles+"/member", ""); a.status != http.StatusNoContent {
+		t.Errorf("taking it: %d %s", a.status, a.text)
+	}
+	r.explained("when it is taken", r.ask(r.admin, http.MethodGet, roles+"/member", ""), http.StatusNotFound)
+}
+
+// TestPathsTakeNoNames: one that stands where an id belongs reaches nothing.
+func TestPathsTakeNoNames(t *testing.T) {
+	r := newRig(t)
+	for _, c := range []struct{ method, path, body string }{
+		{"GET", "/users/alice", ""},
+		{"GET", "/users/alice/projects", ""},
+		{"PATCH", "/users/alice", `{"user":{"enabled":false}}`},
+		{"DELETE", "/users/alice", ""},
+		{"PATCH", "/projects/home", `{"project":{"enabled":false}}`},
+		{"DELETE", "/projects/home", ""},
+		{"PUT", "/projects/home/users/" + r.alice.ID + "/roles/admin", ""},
+		{"DELETE", "/projects/" + r.home.ID + "/users/alice/roles/member", ""},
+	} {
+		r.explained(c.method+" "+c.path, r.ask(r.admin, c.method, "/identity/v3"+c.path, c.body), http.StatusNotFound)
+	}
+	r.explained("changing a password", r.ask("", http.MethodPost, "/identity/v3/users/alice/password",
+		`{"user":{"original_password":"opensesame","password":"another"}}`), http.StatusUnauthorized)
+	if s, err := r.accounts.Session(r.member); err != nil || !slices.Equal(s.Roles, []string{"member"}) {
+		t.Errorf("something was changed: %+v, %v", s, err)
 	}
 }
 

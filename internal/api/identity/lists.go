@@ -103,8 +103,9 @@ func assignmentBody(a assignment) object {
 // listAssignments lists which roles users have in which projects.
 func listAssignments(r *request) (int, any, error) {
 	var all []assignment
+	projects := r.projects() // for administrators disabled ones, too: enabling them gives the roles back
 	for _, u := range r.users() {
-		for _, p := range r.api.cfg.Accounts.ProjectsOf(u) {
+		for _, p := range projects {
 			for _, role := range u.Roles[p.ID] {
 				all = append(all, assignment{u, p, role})
 			}

@@ -205,7 +205,8 @@ func TestIDsStayTheSame(t *testing.T) {
 	}
 }
 
-// TestListsAreFiltered: by what they know, and by nothing else in silence.
+// TestListsAreFiltered: by what they know, and by nothing else in silence. Roles in a
+// disabled project are shown, for enabling it gives them back.
 func TestListsAreFiltered(t *testing.T) {
 	r := newRig(t)
 	_, err := r.accounts.EditProject(t.Context(), r.home.ID, identity.ProjectEdit{Enabled: new(false)})
@@ -213,8 +214,8 @@ func TestListsAreFiltered(t *testing.T) {
 	for path, want := range map[string][]string{
 		"users?name=alice": {"alice"}, "users?domain_id=default": {"alice", "root"}, "users?domain_id=nope": {}, "users?enabled=0": {}, "users?enabled=True&name=root": {"root"},
 		"projects?enabled=false": {"home"}, "projects?is_domain=true": {}, "projects?parent_id=" + r.home.ID: {}, "projects?name=": {},
-		"roles?name=reader": {"reader"}, "role_assignments?role.id=admin": {"root"}, "role_assignments?role.id=reader": {}, "role_assignments?user.id=" + r.alice.ID: {},
-		"role_assignments?include_names=True": {"root"}, "role_assignments?scope.system=all": {}, "auth/domains": {}, "domains?enabled=true": {"Default"},
+		"roles?name=reader": {"reader"}, "role_assignments?role.id=admin": {"root"}, "role_assignments?role.id=reader": {}, "role_assignments?user.id=" + r.alice.ID: {"alice"},
+		"role_assignments?include_names=True": {"alice", "root"}, "role_assignments?scope.system=all": {}, "auth/domains": {}, "domains?enabled=true": {"Default"},
 	} {
 		key, _, _ := strings.Cut(strings.TrimPrefix(path, "auth/"), "?")
 		if got := r.names("/identity/v3/"+path, r.admin, key); !slices.Equal(got, want) || got == nil {

@@ -37,6 +37,8 @@ var routes = []route{
 	{method: "POST", path: "/v3/users/{}/password", needs: rights.None, serve: changePassword},
 	{method: "GET", path: "/v3/roles", needs: rights.Known, serve: listRoles},
 	{method: "GET", path: "/v3/roles/{}", needs: rights.Known, serve: showRole},
+	{method: "GET", path: "/v3/projects/{}/users/{}/roles", needs: rights.Administer, serve: listRolesOf},
+	{method: "GET", path: "/v3/projects/{}/users/{}/roles/{}", needs: rights.Administer, serve: checkRole},
 	{method: "PUT", path: "/v3/projects/{}/users/{}/roles/{}", needs: rights.Administer, serve: giveRole},
 	{method: "DELETE", path: "/v3/projects/{}/users/{}/roles/{}", needs: rights.Administer, serve: takeRole},
 	{method: "GET", path: "/v3/role_assignments", needs: rights.Known, serve: listAssignments},
@@ -282,10 +284,18 @@ func (r *request) projects() []identity.Project {
 }
 
 func ownProjects(r *request) (int, any, error) {
-	if len(r.path) > 0 && !r.owns(r.path[0]) {
+	u := r.session.User
+	switch {
+	case len(r.path) == 0 || r.owns(r.path[0]):
+	case r.administers():
+		var err error
+		if u, err = r.api.cfg.Accounts.User(r.path[0]); err != nil {
+			return 0, nil, err
+		}
+	default:
 		return 0, nil, errNotFound()
 	}
-	return list(r, "projects", r.api.cfg.Accounts.ProjectsOf(r.session.User), projectFilters, projectBody)
+	return list(r, "projects", r.api.cfg.Accounts.ProjectsOf(u), projectFilters, projectBody)
 }
 
 func listProjects(r *request) (int, any, error) {
@@ -349,11 +359,17 @@ func editProject(r *request) (int, any, error) {
 	if err := r.same(body.Project.ID); err != nil {
 		return 0, nil, err
 	}
+	if _, err := r.api.cfg.Accounts.Project(r.path[0]); err != nil {
+		return 0, nil, err
+	}
 	p, err := r.api.cfg.Accounts.EditProject(r.Context(), r.path[0], body.edit())
 	return http.StatusOK, object{"project": projectBody(p)}, err
 }
 
 func removeProject(r *request) (int, any, error) {
+	if _, err := r.api.cfg.Accounts.Project(r.path[0]); err != nil {
+		return 0, nil, err
+	}
 	return http.StatusNoContent, nil, r.api.cfg.Accounts.RemoveProject(r.Context(), r.path[0])
 }
 
@@ -411,11 +427,17 @@ func editUser(r *request) (int, any, error) {
 	if body.User.Password.null {
 		return 0, nil, fault.New(fault.Invalid, "a password is replaced, and not taken away").At("password").WithHint("disable the user")
 	}
+	if _, err := r.api.cfg.Accounts.User(r.path[0]); err != nil {
+		return 0, nil, err
+	}
 	u, err := r.api.cfg.Accounts.EditUser(r.Context(), r.path[0], body.edit())
 	return http.StatusOK, object{"user": userBody(u)}, err
 }
 
 func removeUser(r *request) (int, any, error) {
+	if _, err := r.api.cfg.Accounts.User(r.path[0]); err != nil {
+		return 0, nil, err
+	}
 	return http.StatusNoContent, nil, r.api.cfg.Accounts.RemoveUser(r.Context(), r.path[0])
 }
 
@@ -431,7 +453,10 @@ func changePassword(r *request) (int, any, error) {
 	if err := r.read(bodyOfPassword, &body); err != nil {
 		return 0, nil, err
 	}
-	err := r.api.cfg.Accounts.ChangePassword(r.Context(), r.path[0], body.User.Old, body.User.New)
+	err := identity.ErrDenied()
+	if _, unknown := r.api.cfg.Accounts.User(r.path[0]); unknown == nil {
+		err = r.api.cfg.Accounts.ChangePassword(r.Context(), r.path[0], body.User.Old, body.User.New)
+	}
 	if fault.Is(err, fault.Denied) {
 		r.api.slow(r)
 	}
@@ -451,11 +476,42 @@ func showRole(r *request) (int, any, error) {
 	return http.StatusOK, object{"role": roleBody(r.path[0])}, nil
 }
 
+// rolesOf are the roles of a user in a project, both of which the path names by their ids.
+func (r *request) rolesOf() ([]string, error) {
+	p, err := r.api.cfg.Accounts.Project(r.path[0])
+	if err != nil {
+		return nil, err
+	}
+	u, err := r.api.cfg.Accounts.User(r.path[1])
+	return u.Roles[p.ID], err
+}
+
+func listRolesOf(r *request) (int, any, error) {
+	roles, err := r.rolesOf()
+	if err != nil {
+		return 0, nil, err
+	}
+	return list(r, "roles", roles, roleFilters, roleBody)
+}
+
+// checkRole tells whether a user has a role: clients ask before they give or take one,
+// and do neither where the answer says that there is nothing to do.
+func checkRole(r *request) (int, any, error) {
+	roles, err := r.rolesOf()
+	if err == nil && !slices.Contains(roles, r.path[2]) {
+		err = fault.New(fault.NotFound, "Could not find role assignment with role: %s.", fault.Clip(r.path[2], 200))
+	}
+	return http.StatusNoContent, nil, err
+}
+
 func giveRole(r *request) (int, any, error) { return r.setRole(true) }
 
 func takeRole(r *request) (int, any, error) { return r.setRole(false) }
 
 func (r *request) setRole(has bool) (int, any, error) {
+	if _, err := r.rolesOf(); err != nil {
+		return 0, nil, err
+	}
 	return http.StatusNoContent, nil, r.api.cfg.Accounts.SetRole(r.Context(), r.path[1], r.path[0], r.path[2], has)
 }
 
