@@ -368,6 +368,8 @@ func (r *request) failed(err error) result {
 		}
 	}
 	switch {
+	case !known && r.Context().Err() != nil && errors.Is(err, context.Canceled): // nobody waits for the answer: nothing is wrong here
+		status, text = http.StatusServiceUnavailable, "The request was given up by its client. What it asked for may be done."
 	case !known:
 		r.api.cfg.Log.Error("a Compute request failed", "method", r.Method, "path", fault.Clip(r.URL.Path, 200), "error", err)
 		status, text = http.StatusInternalServerError, "Unexpected API Error."

@@ -1,7 +1,9 @@
 package compute_test
 
 import (
+	"context"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -104,6 +106,15 @@ func TestWhatAServerPrinted(t *testing.T) {
 		if a := r.ask(http.MethodPost, path, `{"os-getConsoleOutput":{}}`); a.status != status || !strings.Contains(a.text, why.Error()) {
 			t.Errorf("%v: %d %s", why, a.status, a.text)
 		}
+	}
+	r.consoles = context.Canceled // who asks has gone: nothing is wrong here
+	given, leave := context.WithCancel(t.Context())
+	leave()
+	in := httptest.NewRequestWithContext(given, http.MethodPost, path, strings.NewReader(`{"os-getConsoleOutput":{}}`))
+	in.Header.Set("X-Auth-Token", r.token)
+	out := httptest.NewRecorder()
+	if r.api.ServeHTTP(out, in); out.Code != http.StatusServiceUnavailable || strings.Contains(r.log.String(), "ERROR") {
+		t.Errorf("given up: %d, and the log is %s", out.Code, r.log)
 	}
 	r.consoles = nil
 	far := r.ask(http.MethodPost, nova+"/servers", r.creationOf(map[string]any{"availability_zone": "far"})).read(r)["server"].(map[string]any)["id"].(string)

@@ -23,16 +23,16 @@ const (
 
 // creation is the body that makes a server.
 type creation struct {
-	Name        string            `json:"name"`
-	Description *string           `json:"description"`
-	ImageRef    json.RawMessage   `json:"imageRef"`
-	FlavorRef   json.RawMessage   `json:"flavorRef"`
-	Metadata    map[string]string `json:"metadata"`
-	Networks    json.RawMessage   `json:"networks"`
-	MinCount    json.RawMessage   `json:"min_count"`
-	MaxCount    json.RawMessage   `json:"max_count"`
-	Zone        string            `json:"availability_zone"`
-	Tags        json.RawMessage   `json:"tags"`
+	Name        string             `json:"name"`
+	Description *string            `json:"description"`
+	ImageRef    json.RawMessage    `json:"imageRef"`
+	FlavorRef   json.RawMessage    `json:"flavorRef"`
+	Metadata    map[string]*string `json:"metadata"`
+	Networks    json.RawMessage    `json:"networks"`
+	MinCount    json.RawMessage    `json:"min_count"`
+	MaxCount    json.RawMessage    `json:"max_count"`
+	Zone        string             `json:"availability_zone"`
+	Tags        json.RawMessage    `json:"tags"`
 	// Project may be said, if it is that of the token.
 	Project string `json:"project"`
 	// KeyName and UserData are what its machine is told at the first start.
@@ -91,7 +91,7 @@ func (r *request) wish(c *creation) (*tagsync.Wish, error) {
 		return nil, err
 	}
 	engine := r.api.cfg.Engine
-	w := &tagsync.Wish{Name: c.Name, Project: r.session.Project.ID, User: r.session.User.ID, Metadata: c.Metadata, Asked: r.asked()}
+	w := &tagsync.Wish{Name: c.Name, Project: r.session.Project.ID, User: r.session.User.ID, Asked: r.asked()}
 	size, err := r.flavor(reference(c.FlavorRef))
 	if err != nil {
 		return nil, badReference(err)
@@ -117,7 +117,10 @@ func (r *request) wish(c *creation) (*tagsync.Wish, error) {
 	if w.Told, err = c.over(server.Told{}); err != nil {
 		return nil, err
 	}
-	if err := r.checkMetadata(c.Metadata); err != nil {
+	if w.Metadata, err = textsOf(c.Metadata); err != nil {
+		return nil, err
+	}
+	if err := r.checkMetadata(w.Metadata, 0); err != nil {
 		return nil, err
 	}
 	if w.Guest, err = r.guest(c, &w.Image); err != nil {
@@ -237,8 +240,10 @@ func (r *request) description(said *string, before string) (string, error) {
 	return *said, nil
 }
 
-func (r *request) checkMetadata(items map[string]string) error {
-	if most := r.quota()[quota.Metadata]; int64(len(items)) > most {
+// checkMetadata refuses items that are too long, and more than there may be, but for as many as the server had before: what is over a limit
+// that was set later stays, and becomes less one by one.
+func (r *request) checkMetadata(items map[string]string, before int) error {
+	if most := r.quota()[quota.Metadata]; int64(len(items)) > most && len(items) > before {
 		return r.tooMany(fault.New(fault.Denied, "Maximum number of metadata items exceeds %d", most).At("metadata"))
 	}
 	for key, value := range items {

@@ -35,7 +35,7 @@ var filters = map[string]func(r *request, text string) (func(*server.Server) boo
 	"display_description": matching("display_description", func(s *server.Server) string { return s.Description }),
 	"status": func(r *request, text string) (func(*server.Server) bool, error) {
 		text = strings.ToUpper(text)
-		if _, known := vmStates[server.Status(text)]; !known && r.since(withStatusCheck) {
+		if !slices.Contains(statusWords, text) && r.since(withStatusCheck) {
 			return nil, fault.New(fault.Invalid, "Invalid status filter: %s", fault.Clip(text, 100)).At("status")
 		}
 		return func(s *server.Server) bool { return r.status(s) == text }, nil
@@ -52,7 +52,7 @@ var filters = map[string]func(r *request, text string) (func(*server.Server) boo
 	"access_ip_v6":      equal(func(s *server.Server) string { return s.Told.IPv6 }),
 	"availability_zone": equal(func(s *server.Server) string { return cmp.Or(s.Backend, anyZone) }),
 	"vm_state":          equal(func(s *server.Server) string { return vmStates[s.Status()].vm }),
-	"power_state":       equal(func(s *server.Server) string { return strconv.Itoa(vmStates[s.Status()].power) }),
+	"power_state":       equal(func(s *server.Server) string { return strconv.Itoa(powerOf(s)) }),
 	"task_state":        equal(taskState),
 	"changes-since":     moved("changes-since", func(s *server.Server, at job.Time) bool { return s.Updated >= at }),
 	"changes-before":    moved("changes-before", func(s *server.Server, at job.Time) bool { return s.Updated <= at }),
@@ -70,6 +70,10 @@ var filters = map[string]func(r *request, text string) (func(*server.Server) boo
 	"metadata":          withItems,
 }
 
+// statusWords are the statuses that Nova's servers may have. Of some there are none here: who goes through them all gets empty lists.
+var statusWords = strings.Fields("ACTIVE BUILD DELETED ERROR HARD_REBOOT MIGRATING PASSWORD PAUSED REBOOT REBUILD RESCUE RESIZE REVERT_RESIZE SHELVED SHELVED_OFFLOADED " +
+	"SHUTOFF SOFT_DELETED SUSPENDED VERIFY_RESIZE")
+
 // filtersSince are the microversions that brought filters; before them they are not looked at, as in Nova.
 var filtersSince = map[string]int{"changes-before": withChangesBefore, "locked": withLockReason}
 
@@ -77,9 +81,13 @@ var filtersSince = map[string]int{"changes-before": withChangesBefore, "locked":
 func readTime(key, text string) (job.Time, error) {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		if at, err = time.Parse("2006-01-02T15:04:05", text); err != nil {
-			return 0, fault.New(fault.Invalid, "Invalid time in %s: %s", key, fault.Clip(text, 100)).At(key)
-		}
+		at, err = time.Parse("2006-01-02T15:04:05", text)
+	}
+	if err != nil {
+		at, err = time.Parse("2006-01-02", text)
+	}
+	if err != nil {
+		return 0, fault.New(fault.Invalid, "Invalid time in %s: %s", key, fault.Clip(text, 100)).At(key)
 	}
 	return job.At(at), nil
 }
@@ -133,8 +141,10 @@ func whether(key string, is func(*server.Server) bool) func(*request, string) (f
 
 // withItems is a filter by items of metadata, which are written as JSON.
 func withItems(_ *request, text string) (func(*server.Server) bool, error) {
-	var items map[string]string
-	if err := intake.ReadOpen([]byte(text), &items); err != nil {
+	var said map[string]*string
+	err := intake.ReadOpen([]byte(text), &said)
+	items, none := textsOf(said)
+	if err != nil || none != nil {
 		return nil, fault.New(fault.Invalid, "Invalid input for query parameters metadata. Value: %s. It must be an object of texts, as JSON", fault.Clip(text, 100)).At("metadata")
 	}
 	return func(s *server.Server) bool {
@@ -191,13 +201,18 @@ var unheld = []string{"deleted", "soft_deleted", "host", "node", "reservation_id
 	"launch_index", "services", "system_metadata", "info_cache", "security_groups", "pci_devices"}
 
 // filter reads which servers are wanted. Of a parameter that is there twice the
-// last counts; parameters that nobody knows are not looked at.
+// last counts, as in Nova, but any status that is said; parameters that nobody knows
+// are not looked at.
 func (r *request) filter(q url.Values) (func(*server.Server) bool, error) {
 	var all []func(*server.Server) bool
 	for key, values := range q {
 		text := values[len(values)-1]
 		if read := filters[key]; read != nil && (r.flavour != nova || r.since(filtersSince[key])) {
-			one, err := read(r, text)
+			texts := values[len(values)-1:]
+			if key == "status" {
+				texts = values
+			}
+			one, err := anyOf(r, read, texts)
 			if err != nil {
 				return nil, err
 			}
@@ -222,6 +237,21 @@ func (r *request) filter(q url.Values) (func(*server.Server) bool, error) {
 	}
 	return func(s *server.Server) bool {
 		return !slices.ContainsFunc(all, func(holds func(*server.Server) bool) bool { return !holds(s) })
+	}, nil
+}
+
+// anyOf reads a filter by several texts, of which one has to hold.
+func anyOf(r *request, read func(*request, string) (func(*server.Server) bool, error), texts []string) (func(*server.Server) bool, error) {
+	var ways []func(*server.Server) bool
+	for _, text := range texts {
+		one, err := read(r, text)
+		if err != nil {
+			return nil, err
+		}
+		ways = append(ways, one)
+	}
+	return func(s *server.Server) bool {
+		return slices.ContainsFunc(ways, func(holds func(*server.Server) bool) bool { return holds(s) })
 	}, nil
 }
 

@@ -53,6 +53,12 @@ func (r *request) flavor(id string) (flavor.Flavor, error) {
 	return f, err
 }
 
+// listExtraSpecs lists those of a flavor, of which there are none.
+func listExtraSpecs(r *request) (result, error) {
+	_, err := r.flavor(r.path[0])
+	return result{http.StatusOK, object{"extra_specs": object{}}}, err
+}
+
 // flavors lists those that the query asks for, a page of them.
 func (r *request) flavors(full bool) (result, error) {
 	q := r.URL.Query()

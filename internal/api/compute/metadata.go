@@ -29,8 +29,12 @@ func replaceMetadata(r *request) (result, error) { return r.putMetadata(true) }
 
 // putMetadata sets items, beside those that there are or in their place.
 func (r *request) putMetadata(replace bool) (result, error) {
-	var body struct{ Metadata map[string]string }
+	var body struct{ Metadata map[string]*string }
 	if err := r.read(bodyOfMetadata, &body); err != nil {
+		return result{}, err
+	}
+	said, err := textsOf(body.Metadata)
+	if err != nil {
 		return result{}, err
 	}
 	if body.Metadata == nil {
@@ -38,9 +42,9 @@ func (r *request) putMetadata(replace bool) (result, error) {
 	}
 	s, err := r.withMetadata(func(items map[string]string) (map[string]string, error) {
 		if replace {
-			return body.Metadata, nil
+			return said, nil
 		}
-		maps.Copy(items, body.Metadata)
+		maps.Copy(items, said)
 		return items, nil
 	})
 	if err != nil {
@@ -62,7 +66,7 @@ func (r *request) withMetadata(f func(map[string]string) (map[string]string, err
 		}
 		items, err := f(maps.Clone(metadataOf(s)))
 		if err == nil {
-			err = r.checkMetadata(items)
+			err = r.checkMetadata(items, len(s.Metadata))
 		}
 		if err != nil || maps.Equal(items, s.Metadata) {
 			return s, err
@@ -71,6 +75,21 @@ func (r *request) withMetadata(f func(map[string]string) (map[string]string, err
 		next.Metadata, next.Updated = items, by.Time
 		return &next, nil
 	})
+}
+
+// textsOf are the values of items. Null is none: an empty text would not be what was said.
+func textsOf(said map[string]*string) (map[string]string, error) {
+	if said == nil {
+		return nil, nil //nolint:nilnil // nothing is said
+	}
+	out := make(map[string]string, len(said))
+	for key, text := range said {
+		if text == nil {
+			return nil, fault.New(fault.Invalid, "Invalid input for field/attribute %s. Value: None. None is not of type 'string'", fault.Clip(key, 100)).At("metadata")
+		}
+		out[key] = *text
+	}
+	return out, nil
 }
 
 func errNoItem() error { return fault.New(fault.NotFound, "Metadata item was not found") }
@@ -88,20 +107,24 @@ func showItem(r *request) (result, error) {
 }
 
 func putItem(r *request) (result, error) {
-	var body struct{ Meta map[string]string }
+	var body struct{ Meta map[string]*string }
 	if err := r.read(bodyOfItem, &body); err != nil {
 		return result{}, err
 	}
 	key := r.path[1]
-	value, there := body.Meta[key]
+	_, there := body.Meta[key]
 	if !there || len(body.Meta) != 1 {
 		return result{}, fault.New(fault.Invalid, "Invalid input: 'meta' must have the key of the path, and no other").At("meta")
 	}
-	_, err := r.withMetadata(func(items map[string]string) (map[string]string, error) {
-		items[key] = value
+	said, err := textsOf(body.Meta)
+	if err != nil {
+		return result{}, err
+	}
+	_, err = r.withMetadata(func(items map[string]string) (map[string]string, error) {
+		items[key] = said[key]
 		return items, nil
 	})
-	return result{r.changed(), object{"meta": body.Meta}}, err
+	return result{r.changed(), object{"meta": said}}, err
 }
 
 func deleteItem(r *request) (result, error) {

@@ -39,6 +39,9 @@ func TestMetadata(t *testing.T) {
 			{"POST", "", `{"meta":{"b":"4"}}`, http.StatusBadRequest, ""},
 			{"POST", "", `{"metadata":{"":"4"}}`, http.StatusBadRequest, ""},
 			{"POST", "", `{"metadata":{"b":"` + strings.Repeat("x", 256) + `"}}`, http.StatusBadRequest, ""},
+			{"POST", "", `{"metadata":{"n":null}}`, http.StatusBadRequest, ""},
+			{"PUT", "", `{"metadata":{"n":null}}`, http.StatusBadRequest, ""},
+			{"PUT", "/b", `{"meta":{"b":null}}`, http.StatusBadRequest, ""},
 			{"GET", "/a", "", http.StatusNotFound, ""},
 			{"DELETE", "/a", "", http.StatusNotFound, ""},
 			{"GET", "", "", http.StatusOK, `{"metadata":{"b":"4","c":"ν"}}`},
@@ -57,8 +60,38 @@ func TestMetadata(t *testing.T) {
 	}
 	for root, status := range map[string]int{nova: http.StatusForbidden, cyclades: http.StatusBadRequest} {
 		r.explained("129 items in "+root, r.ask("POST", at(root, s)+"/metadata", `{"metadata":{`+items(127)+`}}`), status)
+		r.explained("a server with none for a value in "+root, r.ask("POST", root+"/servers", with(r.creationOf(nil), "metadata", `{"n":null}`)), http.StatusBadRequest)
 		r.explained("a server with 129 items in "+root, r.ask("POST", root+"/servers", with(r.creationOf(nil), "metadata", `{`+items(129)+`}`)), status)
 	}
 	_, other := r.join("bob", "lab", "member")
 	r.explained("another project's", r.ask("POST", at(nova, s)+"/metadata", `{"metadata":{"b":"5"}}`, "X-Auth-Token", other), http.StatusNotFound)
+}
+
+// TestMetadataOverALimitBecomesLess: of more items than a limit has room for that was set later, each can be changed and taken away, and none added.
+func TestMetadataOverALimitBecomesLess(t *testing.T) {
+	r := newRig(t)
+	s := r.create("web")
+	path := at(nova, s) + "/metadata"
+	r.ask("PUT", path, `{"metadata":{"a":"1","b":"2","c":"3","d":"4"}}`)
+	r.limit(`{"metadata_items":2}`)
+	for _, c := range []struct {
+		method, below, body string
+		status              int
+	}{
+		{"PUT", "/a", `{"meta":{"a":"5"}}`, http.StatusOK},
+		{"POST", "", `{"metadata":{"b":"6"}}`, http.StatusOK},
+		{"PUT", "/e", `{"meta":{"e":"7"}}`, http.StatusForbidden},
+		{"DELETE", "/d", "", http.StatusNoContent},
+		{"PUT", "/d", `{"meta":{"d":"8"}}`, http.StatusForbidden},
+		{"DELETE", "/c", "", http.StatusNoContent},
+		{"DELETE", "/b", "", http.StatusNoContent},
+		{"PUT", "/f", `{"meta":{"f":"9"}}`, http.StatusOK},
+	} {
+		if a := r.ask(c.method, path+c.below, c.body); a.status != c.status {
+			t.Errorf("%s %s %s: %d %s, want %d", c.method, c.below, c.body, a.status, a.text, c.status)
+		}
+	}
+	if got := r.engine.Servers().Get(s.ID).Metadata; len(got) != 2 || got["a"] != "5" || got["f"] != "9" {
+		t.Errorf("stored is %v", got)
+	}
 }

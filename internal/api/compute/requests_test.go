@@ -160,6 +160,7 @@ func TestChangesAreDoneOrRefused(t *testing.T) {
 	}
 	for _, c := range []struct{ method, below, body string }{
 		{"PUT", "", `{"server":{"flavorRef":"2"}}`}, {"PUT", "", `{"server":{"description":7}}`}, {"PUT", "", `{"server":{"accessIPv4":"x"}}`}, {"PUT", "", `{"name":"x"}`},
+		{"PUT", "", `{}`}, {"PUT", "", `{"server":null}`}, {"PUT", "", `{"server":{"name":null}}`},
 		{"POST", "/metadata", `{"metadata":{"a":"b"},"more":1}`}, {"PUT", "/metadata/a", `{"meta":{"a":"b"},"more":1}`}, {"PUT", "/tags", `{"tags":["a"],"more":1}`},
 	} {
 		r.explained(c.body, r.ask(c.method, at(nova, s)+c.below, c.body), http.StatusBadRequest)

@@ -68,6 +68,11 @@ func TestServersAreResized(t *testing.T) {
 	r.settled(s.ID)
 	r.sized(s, `{"resize":{"flavorRef":"2"}}`)
 	r.settled(s.ID)
+	for query, want := range map[string]string{"?power_state=4": "web1", "?power_state=1": ""} { // as it is shown
+		if got := r.names(query); got != want {
+			t.Errorf("by %s there is %q", query, got)
+		}
+	}
 	is("VERIFY_RESIZE resized off 2", "OP_INSTANCE_SHUTDOWN, OP_INSTANCE_SET_PARAMS beparams=map[maxmem:1024 minmem:1024 vcpus:1]")
 	if a := r.sized(s, `{"confirmResize":null}`); a.status != http.StatusNoContent || a.text != "" {
 		t.Fatalf("%d %s", a.status, a.text)

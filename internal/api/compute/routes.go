@@ -97,7 +97,7 @@ var routes = []route{
 	{"DELETE", []string{"flavors", "{}"}, rights.Administer, removeFlavor, novas},
 	{"POST", []string{"flavors", "{}", "action"}, rights.Administer, changeFlavorAccess, novas},
 	{"GET", []string{"flavors", "{}", "os-flavor-access"}, rights.Administer, showFlavorAccess, novas},
-	{"GET", []string{"flavors", "{}", "os-extra_specs"}, rights.Look, fixed("extra_specs", object{}), both},
+	{"GET", []string{"flavors", "{}", "os-extra_specs"}, rights.Look, listExtraSpecs, both},
 	{"GET", []string{"images"}, rights.Look, listOldImages, both},
 	{"GET", []string{"images", "detail"}, rights.Look, listOldImagesInFull, both},
 	{"GET", []string{"images", "{}"}, rights.Look, showOldImage, both},

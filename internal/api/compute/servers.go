@@ -77,11 +77,23 @@ var vmStates = map[server.Status]struct {
 	server.Resizing: {"active", running}, server.Resized: {"resized", running}, server.Reverting: {"resized", running},
 }
 
+// powerOf is the power state of a server, by number.
+func powerOf(s *server.Server) int {
+	power := vmStates[s.Status()].power
+	if s.Stopped && power == running {
+		return off
+	}
+	return power
+}
+
 // status is the status of a server in the words of the flavour.
 func (r *request) status(s *server.Server) string {
-	status := s.Status()
-	if r.flavour == cyclades && status == server.Shutoff {
+	status, doing := s.Status(), s.Doing()
+	switch {
+	case r.flavour == cyclades && status == server.Shutoff:
 		return "STOPPED"
+	case r.flavour == nova && status == server.Rebooting && doing != nil && doing.Do == server.RebootHard:
+		return "HARD_REBOOT"
 	}
 	return string(status)
 }
@@ -90,10 +102,6 @@ func (r *request) status(s *server.Server) string {
 func (r *request) full(s *server.Server) object {
 	out := r.brief(s)
 	status := s.Status()
-	state := vmStates[status]
-	if s.Stopped && state.power == running {
-		state.power = off
-	}
 	var task any
 	if doing := s.Doing(); doing != nil {
 		task = taskStates[doing.Do]
@@ -103,7 +111,7 @@ func (r *request) full(s *server.Server) object {
 		"hostId": "", "accessIPv4": s.Told.IPv4, "accessIPv6": s.Told.IPv6, "key_name": keyNameOf(s), "config_drive": "",
 		"metadata": metadataOf(s), "addresses": r.addresses(s), "image": object{"id": s.Image.ID, "links": []any{}},
 		"security_groups": []any{object{"name": "default"}}, "OS-DCF:diskConfig": diskConfig(s), "OS-EXT-AZ:availability_zone": cmp.Or(s.Backend, anyZone),
-		"OS-EXT-STS:vm_state": state.vm, "OS-EXT-STS:task_state": task, "OS-EXT-STS:power_state": state.power,
+		"OS-EXT-STS:vm_state": vmStates[status].vm, "OS-EXT-STS:task_state": task, "OS-EXT-STS:power_state": powerOf(s),
 		"OS-SRV-USG:launched_at": nil, "OS-SRV-USG:terminated_at": nil, "os-extended-volumes:volumes_attached": []any{},
 	})
 	out["flavor"] = object{"id": r.number(s.Flavor.ID), "links": []any{}}
@@ -283,19 +291,23 @@ func renameServer(r *request) (result, error) {
 		return result{}, err
 	}
 	var body struct {
-		Server struct {
-			Name        *string
-			Description json.RawMessage
+		Server *struct {
+			Name, Description json.RawMessage
 			told
 		}
 	}
 	if err := r.read(bodyOfUpdate, &body); err != nil {
 		return result{}, err
 	}
-	if body.Server.Name != nil {
-		if err := checkServerName(*body.Server.Name); err != nil {
-			return result{}, err
-		}
+	if body.Server == nil {
+		return result{}, fault.New(fault.Invalid, "Invalid input: 'server' is a required property").At("server")
+	}
+	name, err := clearable("name", body.Server.Name)
+	if err == nil && name != nil {
+		err = checkServerName(*name) // which null is none, either
+	}
+	if err != nil {
+		return result{}, err
 	}
 	said, err := clearable("description", body.Server.Description)
 	if err != nil {
@@ -315,8 +327,8 @@ func renameServer(r *request) (result, error) {
 		if next.Told, err = body.Server.over(s.Told); err != nil {
 			return nil, err
 		}
-		if body.Server.Name != nil {
-			next.Name = *body.Server.Name
+		if name != nil {
+			next.Name = *name
 		}
 		if said != nil {
 			next.Description = description

@@ -71,6 +71,11 @@ func TestFlavorsAreFiltered(t *testing.T) {
 			t.Errorf("%s: a link to a next page: %v", query, more)
 		}
 	}
+	for id, status := range map[string]int{"1": http.StatusOK, "nope": http.StatusNotFound} {
+		if a := r.ask(http.MethodGet, nova+"/flavors/"+id+"/os-extra_specs", ""); a.status != status {
+			t.Errorf("the extra specs of %s: %d %s", id, a.status, a.text)
+		}
+	}
 	for _, query := range []string{"limit=-1", "limit=x", "marker=x", "minRam=x", "minDisk=x"} {
 		r.explained(query, r.ask(http.MethodGet, nova+"/flavors/detail?"+query, ""), http.StatusBadRequest)
 	}
