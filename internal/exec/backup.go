@@ -458,8 +458,14 @@ func exportOwner(op *opcode.Opcode, snap *cluster.Snapshot) string {
 	return strings.ToLower(op.Str("instance_name"))
 }
 
-// backupRemove prepares OP_BACKUP_REMOVE: the exports of an instance go from all nodes, also if the instance is no more.
+// backupRemove prepares OP_BACKUP_REMOVE: the exports of an instance go from all nodes, also if the instance is no more,
+// unless the opcode says by its UUID which it is to be: an export knows none.
 func backupRemove(ctx context.Context, env *Env) (Plan, error) {
+	if env.Op.Str("instance_uuid") != "" { // or the exports of another one that has the name would go
+		if _, err := findInstance(env.Op, env.snapshot()); err != nil {
+			return Plan{}, err
+		}
+	}
 	name := exportOwner(env.Op, env.snapshot())
 	var steps []work.Step
 	for _, node := range env.nodesWithExport(ctx, name, nil) {

@@ -184,6 +184,9 @@ var reinstallWhole = []string{"instance_uuid", "dry_run", "debug_level", "priori
 
 func (r *request) reinstallOpcodes(body parameters, start bool) ([]*opcode.Opcode, error) {
 	static := parameters{"instance_name": r.variables["name"], "reason": r.trail("instances_name_reinstall")}
+	if uuid := r.text(meantUUID); uuid != "" {
+		static["instance_uuid"] = uuid
+	}
 	delete(body, "start")
 	if err := renameKeys(body, map[string]string{"os": "os_type"}); err != nil {
 		return nil, err

@@ -41,9 +41,11 @@ func roleFlags(r *request, _ parameters) (parameters, error) {
 	return flags, nil
 }
 
+// besideMode is what a body may say of a migration whose mode is in the query string: things about the job.
+var besideMode = []string{"dry_run", "debug_level", "priority", "comment", "depends", "reason"}
+
 // migrationMode serves old clients, which say in the query string how to
-// migrate; what the body says then does not count, but for what is said of the
-// job: a dry run stays one.
+// migrate. The body says nothing of the migration then: the reference passes over what it does say.
 func migrationMode(r *request, body parameters) (parameters, error) {
 	if r.text("live") == "" && r.text("mode") == "" {
 		return nil, nil
@@ -51,9 +53,11 @@ func migrationMode(r *request, body parameters) (parameters, error) {
 	if r.text("live") != "" && r.text("mode") != "" {
 		return nil, badRequest("Only one of 'live' and 'mode' should be passed")
 	}
-	maps.DeleteFunc(body, func(name string, _ any) bool {
-		return !slices.Contains([]string{"dry_run", "debug_level", "priority", "comment", "depends"}, name)
-	})
+	for _, name := range slices.Sorted(maps.Keys(body)) {
+		if !slices.Contains(besideMode, name) {
+			return nil, badRequest("The body has the key '%s' beside 'mode' or 'live' in the query string: say all of it in the body", name)
+		}
+	}
 	if mode := r.text("mode"); mode != "" {
 		return parameters{"mode": mode}, nil
 	}
@@ -65,7 +69,7 @@ func migrationMode(r *request, body parameters) (parameters, error) {
 }
 
 func storageFields(r *request, _ parameters) (parameters, error) {
-	fields := splitWords(r.text("output_fields"))
+	fields := splitFields(r.text("output_fields"))
 	if fields == nil {
 		return nil, badRequest("Missing the required 'output_fields' parameter")
 	}

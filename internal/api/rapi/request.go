@@ -60,6 +60,9 @@ func (r *request) readQuery() error {
 		return badRequest("The query string cannot be read: %s", err)
 	}
 	for name, list := range values {
+		if name == meantUUID && (len(list) != 1 || !isUUID(list[0])) { // an empty one would guard nothing
+			return badRequest("The '%s' parameter must be one UUID", name)
+		}
 		kept := list[:0]
 		for _, v := range list {
 			if !utf8.ValidString(v) {

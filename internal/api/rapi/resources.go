@@ -1,6 +1,7 @@
 package rapi
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 
@@ -25,7 +26,7 @@ var (
 	dryRun       = map[string]string{"dry-run": "dry_run"}
 
 	// meant is the UUID of the instance that a request is about, our own: another one that has its name
-	// is left alone.
+	// is left alone. Whatever changes an instance takes it; what does not, refuses it.
 	meant = map[string]string{meantUUID: "instance_uuid"}
 )
 
@@ -80,16 +81,16 @@ var instanceResources = []route{
 	{"/2/instances/{name}", methods{get: single(instanceItem), del: submits(jobSpec{class: "instances_name", opcode: "OP_INSTANCE_REMOVE",
 		body: bodyOptional, path: instanceName, flags: dryRun, texts: meant, fixed: parameters{"ignore_failures": false}})}},
 	{"/2/instances/{name}/tags", tagMethodsWith("instances_name_tags", "instance", "instance", tagsOfInstance)},
-	{"/2/instances/{name}/info", methods{get: onInstance("info", "OP_INSTANCE_QUERY_DATA", jobSpec{
+	{"/2/instances/{name}/info", methods{get: submits(jobSpec{class: "instances_name_info", opcode: "OP_INSTANCE_QUERY_DATA", needs: rights.Look,
 		flags: map[string]string{"static": "static"}, more: onlyThisInstance})}},
-	{"/2/instances/{name}/reboot", methods{post: onInstance("reboot", "OP_INSTANCE_REBOOT", jobSpec{body: bodyOptional, path: instanceName, texts: meant,
+	{"/2/instances/{name}/reboot", methods{post: onInstance("reboot", "OP_INSTANCE_REBOOT", jobSpec{body: bodyOptional, path: instanceName,
 		flags: map[string]string{"dry-run": "dry_run", "ignore_secondaries": "ignore_secondaries"}, more: rebootType})}},
-	{"/2/instances/{name}/reinstall", methods{post: {needs: rights.Change, body: opcodeBody, serve: reinstall}}},
+	{"/2/instances/{name}/reinstall", methods{post: {needs: rights.Change, body: opcodeBody, meant: true, serve: reinstall}}},
 	{"/2/instances/{name}/replace-disks", methods{post: onInstance("replace_disks", "OP_INSTANCE_REPLACE_DISKS", jobSpec{
-		body: bodyOptional, path: instanceName, more: replacedDisks})}},
-	{"/2/instances/{name}/startup", methods{put: onInstance("startup", "OP_INSTANCE_STARTUP", jobSpec{path: instanceName, texts: meant,
+		body: bodyLenient, path: instanceName, more: replacedDisks})}},
+	{"/2/instances/{name}/startup", methods{put: onInstance("startup", "OP_INSTANCE_STARTUP", jobSpec{path: instanceName,
 		flags: map[string]string{"dry-run": "dry_run", "force": "force", "no_remember": "no_remember"}})}},
-	{"/2/instances/{name}/shutdown", methods{put: onInstance("shutdown", "OP_INSTANCE_SHUTDOWN", jobSpec{body: bodyOptional, path: instanceName, texts: meant,
+	{"/2/instances/{name}/shutdown", methods{put: onInstance("shutdown", "OP_INSTANCE_SHUTDOWN", jobSpec{body: bodyOptional, path: instanceName,
 		flags: map[string]string{"dry-run": "dry_run", "no_remember": "no_remember"}})}},
 	{"/2/instances/{name}/activate-disks", methods{put: onInstance("activate_disks", "OP_INSTANCE_ACTIVATE_DISKS", jobSpec{path: instanceName,
 		flags: map[string]string{"ignore_size": "ignore_size"}})}},
@@ -107,7 +108,7 @@ var instanceResources = []route{
 	{"/2/instances/{name}/migrate", methods{put: onInstance("migrate", "OP_INSTANCE_MIGRATE", jobSpec{body: bodyOptional, path: instanceName})}},
 	{"/2/instances/{name}/failover", methods{put: onInstance("failover", "OP_INSTANCE_FAILOVER", jobSpec{body: bodyOptional, path: instanceName})}},
 	{"/2/instances/{name}/rename", methods{put: onInstance("rename", "OP_INSTANCE_RENAME", jobSpec{body: bodyRequired, path: instanceName})}},
-	{"/2/instances/{name}/modify", methods{put: onInstance("modify", "OP_INSTANCE_SET_PARAMS", jobSpec{body: bodyRequired, path: instanceName, texts: meant,
+	{"/2/instances/{name}/modify", methods{put: onInstance("modify", "OP_INSTANCE_SET_PARAMS", jobSpec{body: bodyRequired, path: instanceName,
 		renames: map[string]string{"custom_beparams": "beparams", "custom_hvparams": "hvparams"}, more: splitUSBDevices})}},
 	{"/2/instances/{name}/disk/{disk}/grow", methods{post: onInstance("disk_grow", "OP_INSTANCE_GROW_DISK", jobSpec{
 		body: bodyOptional, path: instanceName, more: diskOfPath})}},
@@ -115,9 +116,12 @@ var instanceResources = []route{
 }
 
 // onInstance is submits for the part of an instance's resource that the class
-// names.
+// names. The request may give the UUID of the instance that is meant.
 func onInstance(part, opcode string, spec jobSpec) handler {
 	spec.class, spec.opcode = "instances_name_"+part, opcode
+	texts := maps.Clone(meant)
+	maps.Copy(texts, spec.texts)
+	spec.texts = texts
 	return submits(spec)
 }
 
@@ -163,7 +167,9 @@ func tagMethods(class, kind, item string) methods {
 // tagMethodsWith is tagMethods for a kind that takes further parameters.
 func tagMethodsWith(class, kind, item string, more func(*request, parameters) (parameters, error)) methods {
 	change := func(opcode string) handler {
-		return submits(jobSpec{class: class, opcode: opcode, flags: dryRun, fixed: parameters{"kind": kind}, more: more})
+		h := submits(jobSpec{class: class, opcode: opcode, flags: dryRun, fixed: parameters{"kind": kind}, more: more})
+		h.meant = kind == "instance" // by more
+		return h
 	}
 	return methods{get: {needs: rights.None, stored: true, serve: listTags(item)}, put: change("OP_TAGS_SET"), del: change("OP_TAGS_DEL")}
 }

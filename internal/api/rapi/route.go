@@ -16,6 +16,8 @@ type handler struct {
 	// stored: a controller that does not lead can answer from what is stored, or
 	// serve returns live.ErrLed there.
 	stored bool
+	// meant: the query string may have the UUID of the instance that is meant. Else it is refused: who gives it relies on it.
+	meant bool
 	// serve returns what is sent as JSON.
 	serve func(*request) (any, error)
 }

@@ -304,6 +304,9 @@ func (s *Server) answer(req *request) (any, error) {
 	if err := req.readQuery(); err != nil {
 		return nil, err
 	}
+	if _, given := req.query[meantUUID]; given && !h.meant {
+		return nil, badRequest("The parameter '%s' means nothing here", meantUUID)
+	}
 	if h.body > 0 {
 		if err := req.readBody(h.body, s.bodies); err != nil {
 			return nil, err

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/queue"
@@ -76,6 +77,70 @@ func TestTheInstanceThatIsMeant(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestEveryChangeHeedsTheInstanceThatIsMeant: whatever changes an instance leaves another one that has the name alone.
+func TestEveryChangeHeedsTheInstanceThatIsMeant(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	r.create("web1.gntpeer.example")
+	before := r.shown.Load().Inventory.InstanceNamed("web1.gntpeer.example")
+	const other = "11111111-2222-3333-4444-555555555555"
+	bodies := map[string]any{ // where one is needed, or says what is to be done
+		"/reinstall": map[string]any{"os": "noop"}, "/rename": map[string]any{"new_name": "web2.gntpeer.example", "ip_check": false, "name_check": false},
+		"/modify": map[string]any{"beparams": map[string]any{"vcpus": 2}}, "/disk/0/grow": map[string]any{"amount": 1}, "/replace-disks": map[string]any{"mode": "replace_auto"},
+		"/export": map[string]any{"mode": "local", "destination": "node1.gntpeer.example", "shutdown": true, "remove_instance": true},
+	}
+	tried := 0
+	for _, path := range rapi.InstancePaths() {
+		for _, method := range path.Changes {
+			tried++
+			below := strings.TrimPrefix(strings.ReplaceAll(path.Path, "{disk}", "0"), "/2/instances/{name}")
+			query, body := "?instance_uuid="+other, bodies[below]
+			switch below {
+			case "/tags":
+				query += "&tag=a"
+			case "/prepare-export":
+				query += "&mode=local"
+			}
+			if method == http.MethodDelete {
+				body = nil
+			}
+			j := r.job(method, web1+below+query, body)
+			if result := string(j.Ops[0].Result); j.Status() != job.Error || !strings.Contains(result, other) {
+				t.Errorf("%s %s of another one: %s %s", method, below, j.Status(), result)
+			}
+			if now := r.shown.Load().Inventory.InstanceNamed(before.Name); now != before {
+				t.Errorf("behind %s %s it is %+v", method, below, now)
+			}
+		}
+	}
+	const least = 19
+	if tried < least {
+		t.Errorf("only %d were tried", tried)
+	}
+}
+
+// TestLookingAtAnInstanceIsNoChange: its details are for whoever reads, as in the reference.
+func TestLookingAtAnInstanceIsNoChange(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	r.create("web1.gntpeer.example")
+	if a := r.send(http.MethodGet, web1+"/info?static=1", nil, header("reader", "read")); a.status != http.StatusOK {
+		t.Errorf("%d %s", a.status, a.text)
+	}
+	if a := r.send(http.MethodGet, web1+"/info", nil, nil); a.status != http.StatusUnauthorized {
+		t.Errorf("without an account: %d %s", a.status, a.text)
+	}
+}
+
+// TestReplacedDisksTakeNothingForABody: in any form, as a reinstallation does.
+func TestReplacedDisksTakeNothingForABody(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	r.create("web1.gntpeer.example")
+	for _, empty := range []any{nil, `[]`, `{}`, `null`, `""`, `0`, `false`} {
+		if j := r.job(http.MethodPost, web1+"/replace-disks?mode=replace_auto&dry-run=1", empty); j.Ops[0].Input.Str("mode") != "replace_auto" {
+			t.Errorf("%v: %s", empty, j.Ops[0].Input.AppendJSON(nil))
+		}
 	}
 }
 
@@ -161,6 +226,19 @@ func TestBadRequestsAreExplainedAndChangeNothing(t *testing.T) {
 		{"POST", web1 + "/reinstall?os=a", map[string]any{"os": "b"}, 400, "Can't combine query and body parameters"},
 		{"POST", "/2/instances-multi-alloc", `{}`, 400, "Request is missing required 'instances' field in body"},
 		{"POST", "/2/nodes/node1.gntpeer.example/migrate?live=1&mode=live", nil, 400, "Only one of"},
+		{"POST", "/2/nodes/node1.gntpeer.example/migrate?live=1", map[string]any{"target_node": "nosuch"}, 400, "'target_node'"},
+		{"POST", "/2/nodes/node1.gntpeer.example/migrate?mode=live", map[string]any{"mode": "non-live"}, 400, "'mode'"},
+		{"POST", "/2/nodes/node1.gntpeer.example/migrate?mode=live", map[string]any{"bogus": 1}, 400, "'bogus'"},
+		{"POST", web1 + "/replace-disks?mode=replace_auto", `[1]`, 400, "Body contents: Type is 'list', but 'dict' is expected"},
+		{"DELETE", web1 + "?instance_uuid=", nil, 400, "must be one UUID"},
+		{"DELETE", web1 + "?instance_uuid=%20", nil, 400, "must be one UUID"},
+		{"DELETE", web1 + "?instance_uuid=&instance_uuid=11111111-2222-3333-4444-555555555555", nil, 400, "must be one UUID"},
+		{"PUT", web1 + "/tags?tag=a&instance_uuid", nil, 400, "must be one UUID"},
+		{"GET", web1 + "?instance_uuid=11111111-2222-3333-4444-555555555555", nil, 400, "means nothing here"},
+		{"GET", web1 + "/info?instance_uuid=11111111-2222-3333-4444-555555555555", nil, 400, "means nothing here"},
+		{"GET", web1 + "/console?instance_uuid=11111111-2222-3333-4444-555555555555", nil, 400, "means nothing here"},
+		{"PUT", "/2/tags?tag=a&instance_uuid=11111111-2222-3333-4444-555555555555", nil, 400, "means nothing here"},
+		{"GET", "/2/nodes/node1.gntpeer.example/storage?storage_type=lvm-vg&output_fields=name,,size", nil, 400, "output_fields"},
 		{"GET", "/2/jobs/1/wait", map[string]any{}, 400, "Required parameter 'fields' is missing"},
 		{"GET", "/2/nodes/node1.gntpeer.example/storage", nil, 400, "Missing the required 'output_fields' parameter"},
 		{"PUT", "/2/nodes/node1.gntpeer.example/storage/repair", nil, 400, "Missing the required 'name' parameter"},
@@ -250,8 +328,9 @@ func TestADryReinstallIsDry(t *testing.T) {
 			t.Errorf("opcode %d is %s", i, op.AppendJSON(nil))
 		}
 	}
-	if j := r.job(http.MethodPost, "/2/nodes/node1.gntpeer.example/migrate?live=1", map[string]any{"dry_run": true, "mode": "non-live"}); !j.Ops[0].Input.DryRun || j.Ops[0].Input.Str("mode") != "live" {
-		t.Errorf("a migration is %s", j.Ops[0].Input.AppendJSON(nil))
+	j = r.job(http.MethodPost, "/2/nodes/node1.gntpeer.example/migrate?live=1", map[string]any{"dry_run": true, "reason": []any{[]any{"ticket", "OPS-1", 1}}})
+	if op := j.Ops[0].Input; !op.DryRun || op.Str("mode") != "live" || op.Reason[0].Source != "ticket" {
+		t.Errorf("a migration is %s", op.AppendJSON(nil))
 	}
 }
 

@@ -1,6 +1,7 @@
 package rapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -24,6 +25,8 @@ const (
 	onlyDepends bodyUse = iota
 	// bodyOptional: its keys are parameters of the opcode.
 	bodyOptional
+	// bodyLenient: the same, and any empty value is taken for none.
+	bodyLenient
 	// bodyRequired: the same, and a request without it is refused.
 	bodyRequired
 )
@@ -36,7 +39,9 @@ type jobSpec struct {
 	// class is the name of the resource in reason trails.
 	class  string
 	opcode string
-	body   bodyUse
+	// needs is what is needed of who asks, if that is not the right to change something.
+	needs rights.Right
+	body  bodyUse
 	// path maps a variable of the path to the parameter that it sets, flags an
 	// integer of the query string to a boolean parameter, texts a text of the
 	// query string to a parameter that stays unset without it.
@@ -51,7 +56,8 @@ type jobSpec struct {
 
 // submits returns the handler of a resource that makes a job.
 func submits(spec jobSpec) handler {
-	return handler{needs: rights.Change, body: opcodeBody, serve: func(r *request) (any, error) {
+	_, takesUUID := spec.texts[meantUUID]
+	return handler{needs: cmp.Or(spec.needs, rights.Change), body: opcodeBody, meant: takesUUID, serve: func(r *request) (any, error) {
 		op, err := spec.build(r)
 		if err != nil {
 			return nil, err
@@ -112,7 +118,7 @@ func (s *jobSpec) readBody(r *request) (parameters, error) {
 	switch {
 	case s.body == onlyDepends && isObject:
 		return maps.Clone(m), checkKeys(m, "depends", "reason")
-	case s.body == onlyDepends, r.body == nil && s.body == bodyOptional:
+	case s.body == onlyDepends, r.body == nil && s.body == bodyOptional, saysNothing(r.body) && s.body == bodyLenient:
 		return parameters{}, nil
 	}
 	return r.requiredObject()
