@@ -248,6 +248,9 @@ func setDrainFlag(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	return true, d.Queue.SetDrained(ctx, on, by)
 }
 
+// endOfTime is the year 10000, which dates cannot be written of, in seconds since the epoch.
+const endOfTime = 253402300800
+
 func setWatcherPause(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	var until *float64
 	by := a.as(1)
@@ -257,6 +260,9 @@ func setWatcherPause(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	}
 	if err := a.bad(); err != nil {
 		return nil, err
+	}
+	if until != nil && *until >= endOfTime {
+		return nil, fault.New(fault.Invalid, "watchers cannot be paused until %g: it is beyond the year 9999", *until).At("args[0]").WithHint("it is in seconds since the epoch")
 	}
 	return a.items[0], d.Queue.SetWatcherPause(ctx, until, by)
 }

@@ -483,6 +483,22 @@ func TestConfigValues(t *testing.T) {
 	}
 }
 
+// TestAPauseOfWatchersIsADate: one that nobody could write down would be in force, and told by nobody.
+func TestAPauseOfWatchersIsADate(t *testing.T) {
+	r := newRig(t)
+	for _, until := range []float64{253402300800, 1.8e12, 1e19, 1e300} { // the second is in milliseconds
+		if code, _, text := r.refused("SetWatcherPause", until); code != fault.Invalid || !strings.Contains(text, "9999") {
+			t.Errorf("%g: %s %s", until, code, text)
+		}
+	}
+	const last = 253402300799.0
+	var values []any
+	r.call("SetWatcherPause", nil, last)
+	if r.call("QueryConfigValues", &values, []string{"watcher_pause"}); values[0] != last {
+		t.Errorf("it is %v", values)
+	}
+}
+
 func TestChangePriority(t *testing.T) {
 	r := newRig(t)
 	r.call("ReplaceFilter", nil, nil, 5, []any{}, "PAUSE", []any{})
