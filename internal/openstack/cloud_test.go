@@ -189,3 +189,30 @@ func TestWhoCannotLogInIsToldWhichAccountItWas(t *testing.T) {
 		}
 	}
 }
+
+// TestImagesAreOfAllPages: Glance's are short.
+func TestImagesAreOfAllPages(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := `{"token":{"catalog":[{"type":"image","endpoints":[{"interface":"public","region":"r","url":"http://` + r.Host + `/image"}]}]}}`
+		switch {
+		case r.Method == http.MethodPost:
+			w.Header().Set("X-Subject-Token", "t")
+			w.WriteHeader(http.StatusCreated)
+		case r.URL.Query().Get("marker") == "":
+			body = `{"images":[{"id":"1","name":"a"},{"id":"2","name":"b"}],"next":"/v2/images?marker=2"}`
+		case r.URL.Query().Get("marker") == "2":
+			body = `{"images":[{"id":"3","name":"c"}]}`
+		default:
+			body = `{}`
+		}
+		_, _ = io.WriteString(w, body) // to ourselves
+	}))
+	defer server.Close()
+	client, err := openstack.LogIn(t.Context(), &openstack.Cloud{AuthURL: server.URL, Username: "u", Password: "p", Region: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if images, err := client.Images(t.Context()); err != nil || len(images) != 3 || images[2].ID != "3" {
+		t.Errorf("they are %v, %v", images, err)
+	}
+}

@@ -128,15 +128,15 @@ type Wish struct {
 
 // Create has a server made, and returns its id.
 func (c *Client) Create(ctx context.Context, w *Wish) (string, error) {
-	var images struct{ Images []Image }
 	flavor, err := c.FindFlavor(ctx, w.Flavor)
 	if err != nil {
 		return "", err
 	}
-	if _, err := c.Do(ctx, http.MethodGet, "image", []string{"v2", "images"}, nil, nil, &images); err != nil {
+	images, err := c.Images(ctx)
+	if err != nil {
 		return "", err
 	}
-	image, err := one("image", w.Image, images.Images, func(m Image) string { return m.ID }, func(m Image) string { return m.Name })
+	image, err := one("image", w.Image, images, func(m Image) string { return m.ID }, func(m Image) string { return m.Name })
 	if err != nil {
 		return "", err
 	}
@@ -210,11 +210,24 @@ func (c *Client) Flavors(ctx context.Context) ([]Flavor, error) {
 	return out.Flavors, err
 }
 
-// Images lists what servers are made from.
+// Images lists what servers are made from, of all pages: Glance's have 25.
 func (c *Client) Images(ctx context.Context) ([]Image, error) {
-	var out struct{ Images []Image }
-	_, err := c.Do(ctx, http.MethodGet, "image", []string{"v2", "images"}, nil, nil, &out)
-	return out.Images, err
+	var all []Image
+	var query url.Values
+	for {
+		var page struct {
+			Images []Image
+			Next   string
+		}
+		if _, err := c.Do(ctx, http.MethodGet, "image", []string{"v2", "images"}, query, nil, &page); err != nil {
+			return nil, err
+		}
+		all = append(all, page.Images...)
+		if page.Next == "" || len(page.Images) == 0 {
+			return all, nil
+		}
+		query = url.Values{"marker": {page.Images[len(page.Images)-1].ID}}
+	}
 }
 
 // Delete has a server deleted.
