@@ -62,7 +62,7 @@ func (c *controller) openServers(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	c.accounts, err = identity.Open(ctx, identity.Config{Store: c.store, Epoch: c.lease.Epoch, Now: time.Now, NewUUID: c.newUUID, Log: c.log,
-		Servers: func(project string) int { return c.servers.Servers().Count(project) }})
+		Servers: func(project string) int { return c.servers.Owns(project) }})
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,8 @@ func (m *monitors) freePort() int {
 // answer serves one node until ctx ends or its listener is closed.
 func (m *monitors) answer(ctx context.Context, node string, l *gate.Listener) {
 	n := mond.Node{
-		Name: node, Hypervisor: m.c.keeper.Snapshot().Cluster().EnabledHypervisors[0], Inventory: m.c.keeper.Snapshot, Log: m.c.log,
+		Name: node, Inventory: m.c.keeper.Snapshot, Log: m.c.log,
+		Hypervisor: func() string { return m.c.keeper.Snapshot().Cluster().EnabledHypervisors[0] },
 		Instances: func(ctx context.Context) ([]hypervisor.Instance, time.Time, error) {
 			return m.c.instancesOn(ctx, node)
 		},

@@ -270,6 +270,17 @@ func (e *Engine) Servers() *server.Table { return e.cfg.Picture.Load().Servers }
 // Taken is what the servers of a project take together.
 func (e *Engine) Taken(project string) server.Amount { return server.Taken(e.Servers().Of(project)) }
 
+// Owns is how many servers a project owns, with those that are on their way into the store, whether or not anybody waits for them.
+func (e *Engine) Owns(project string) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := 0
+	for range e.of(project) {
+		n++
+	}
+	return n
+}
+
 // Policy returns the rules about tags.
 func (e *Engine) Policy() *servertag.Policy { return e.cfg.Policy }
 

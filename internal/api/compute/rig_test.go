@@ -272,7 +272,7 @@ func newRig(t *testing.T) *rig {
 	r.check(err)
 	log := slog.New(slog.NewTextHandler(io.MultiWriter(r.log, t.Output()), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	r.accounts, err = identity.Open(t.Context(), identity.Config{Store: kept, Now: r.now, NewUUID: testkit.NewUUID, Log: log,
-		Servers: func(project string) int { return r.engine.Servers().Count(project) }})
+		Servers: func(project string) int { return r.engine.Owns(project) }})
 	r.check(err)
 	r.quotas, err = quota.Open(t.Context(), quota.Config{Store: kept, Picture: r.shown, Note: r.note, Log: log,
 		Used: func(project string) quota.Limits { return quota.Used(r.engine.Taken(project)) }})

@@ -1,7 +1,9 @@
 package compute_test
 
 import (
+	"context"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/faultstore"
 	"github.com/drover-project/drover/internal/tagsync"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 func TestWhoMay(t *testing.T) {
@@ -292,6 +295,37 @@ func TestAProjectIsKeptUntilItsServerIsThere(t *testing.T) {
 		if r.kept.Load() != 0 {
 			t.Errorf("%s keeps its project for ever", what)
 		}
+	}
+}
+
+// TestAProjectIsKeptWhoeverWaitsForItsServer: who asked for it may have left before it is stored.
+func TestAProjectIsKeptWhoeverWaitsForItsServer(t *testing.T) {
+	r := newRig(t)
+	gate := make(chan struct{})
+	held := r.store.Inject(faultstore.Fault{Do: faultstore.Hold, Gate: gate, When: func(tx store.Tx) bool { return tx.Put[0].Key.Kind == tagsync.KindServer }})
+	given, leave := context.WithCancel(t.Context())
+	in := httptest.NewRequestWithContext(given, http.MethodPost, nova+"/servers", strings.NewReader(r.creationOf(nil)))
+	in.Header.Set("X-Auth-Token", r.token)
+	left := make(chan int)
+	go func() {
+		out := httptest.NewRecorder()
+		r.api.ServeHTTP(out, in)
+		left <- out.Code
+	}()
+	<-held
+	leave()
+	if status := <-left; status != http.StatusServiceUnavailable || r.kept.Load() != 0 {
+		t.Errorf("given up: %d; the project is kept by %d requests", status, r.kept.Load())
+	}
+	removing, stop := context.WithTimeout(t.Context(), 30*time.Second) // the store is held
+	defer stop()
+	if err := r.accounts.RemoveProject(removing, r.home.ID); !fault.Is(err, fault.Conflict) {
+		t.Errorf("the project is removed while its server is being stored: %v", err)
+	}
+	close(gate)
+	testkit.Until(t, "the server is there", r.shown.Changed, func() bool { return r.engine.Servers().Count(r.home.ID) == 1 }, func() any { return r.engine.Servers().Len() })
+	if err := r.accounts.RemoveProject(t.Context(), r.home.ID); !fault.Is(err, fault.Conflict) {
+		t.Errorf("a project with a server is removed: %v", err)
 	}
 }
 

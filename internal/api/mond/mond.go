@@ -25,8 +25,8 @@ import (
 type Node struct {
 	// Name is the node's name.
 	Name string
-	// Hypervisor names the driver that runs its instances.
-	Hypervisor string
+	// Hypervisor names the driver that runs its instances, as the cluster has it at the moment.
+	Hypervisor func() string
 	// Inventory returns what the cluster knows at the moment.
 	Inventory func() *cluster.Snapshot
 	// Instances returns what the node's hypervisor sees, and when it looked.
@@ -51,7 +51,7 @@ const (
 )
 
 func (n *Node) collectors() []collector {
-	return []collector{{"inst-status-" + n.Hypervisor, categoryInstance, instanceReport}}
+	return []collector{{"inst-status-" + n.Hypervisor(), categoryInstance, instanceReport}}
 }
 
 // Handler answers the requests of version 1.
@@ -110,6 +110,9 @@ func instanceReport(ctx context.Context, n *Node) Report {
 		Name: n.collectors()[0].name, Version: builtin, FormatVersion: 1, Category: &category, Kind: kindStatus,
 	}
 	seen, at, err := n.Instances(ctx)
+	if at.IsZero() { // nobody looked: it is the report's own time
+		at = time.Now()
+	}
 	out.Timestamp = at.UnixNano()
 	data := instanceData{Instances: []InstanceStatus{}}
 	if err != nil {

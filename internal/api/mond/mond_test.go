@@ -33,7 +33,7 @@ func node(broken error) *mond.Node {
 		instance("u5", "old", cluster.AdminOffline),
 	)
 	return &mond.Node{
-		Name: "node1", Hypervisor: "fake", Log: slog.New(slog.DiscardHandler),
+		Name: "node1", Hypervisor: func() string { return "fake" }, Log: slog.New(slog.DiscardHandler),
 		Inventory: func() *cluster.Snapshot { return snap },
 		Instances: func(context.Context) ([]hypervisor.Instance, time.Time, error) {
 			return []hypervisor.Instance{
@@ -130,6 +130,29 @@ func TestOnlyReading(t *testing.T) {
 			if w.Code != http.StatusNotFound || w.Body.String() != "Resource not found\n" {
 				t.Errorf("%s %s was answered with %d: %s", method, path, w.Code, w.Body)
 			}
+		}
+	}
+}
+
+// TestAReportHasATime: its own, where the node did not look.
+func TestAReportHasATime(t *testing.T) {
+	n, begun := node(nil), time.Now()
+	n.Instances = func(context.Context) ([]hypervisor.Instance, time.Time, error) {
+		return nil, time.Time{}, errors.New("it does not tell its state in time")
+	}
+	var out mond.Report
+	if _, body := get(t, n, "/1/report/instance/inst-status-fake"); json.Unmarshal([]byte(body), &out) != nil || out.Timestamp < begun.UnixNano() || out.Timestamp > time.Now().UnixNano() {
+		t.Errorf("the time of the report is %v", time.Unix(0, out.Timestamp))
+	}
+}
+
+// TestTheCollectorHasTheNameOfTheHypervisor that the cluster has by now.
+func TestTheCollectorHasTheNameOfTheHypervisor(t *testing.T) {
+	n, now := node(nil), "fake"
+	n.Hypervisor = func() string { return now }
+	for _, now = range []string{"fake", "kvm"} {
+		if status, body := get(t, n, "/1/report/instance/inst-status-"+now); status != http.StatusOK || !strings.Contains(body, `"inst-status-`+now+`"`) {
+			t.Errorf("%s: %d %s", now, status, body)
 		}
 	}
 }
