@@ -55,6 +55,7 @@ var layers = []struct {
 	{"internal/requestid", Leaf},
 	{"internal/version", Leaf},
 	{"internal/logmessage", Leaf},
+	{"internal/textdiff", Leaf},
 	{"yaql", Leaf},
 	{"yaql/*", Leaf},
 	{"yaql/internal/*", Leaf},
