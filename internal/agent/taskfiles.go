@@ -31,21 +31,33 @@ func (w *writing) at(path, parameter string) (string, error) {
 	return path, nil
 }
 
-// upload writes a file as a whole, or not at all.
-func (r *taskRun) upload() error {
-	var p struct {
-		writing
+// uploading are the parameters of upload_file.
+type uploading struct {
+	writing
 
-		Path string `json:"path"`
-		Data *text  `json:"data"`
-	}
-	if err := r.decode(&p); err != nil {
-		return err
+	Path string `json:"path"`
+	Data *text  `json:"data"`
+}
+
+// readUpload reads the parameters of upload_file, and says which file it is about.
+func (r *taskRun) readUpload() (p *uploading, path string, err error) {
+	p = &uploading{}
+	if err := r.decode(p); err != nil {
+		return nil, "", err
 	}
 	if p.Path == "" || p.Data == nil {
-		return r.missing("path and data")
+		return nil, "", r.missing("path and data")
 	}
-	path, err := p.at(p.Path, "path")
+	path, err = p.at(p.Path, "path")
+	return p, path, err
+}
+
+// usualPermissions are those of files that tasks write without saying which.
+const usualPermissions = 0o644
+
+// upload writes a file as a whole, or not at all.
+func (r *taskRun) upload() error {
+	p, path, err := r.readUpload()
 	if err != nil {
 		return err
 	}
@@ -170,7 +182,7 @@ func fillNow(ctx context.Context, path string, w *writing, from func() (io.ReadC
 		return "", err
 	}
 	_, err = io.Copy(f, &untilEnd{ctx, src})
-	err = errors.Join(err, f.Chmod(w.Permissions.or(0o644)), f.Sync(), f.Close())
+	err = errors.Join(err, f.Chmod(w.Permissions.or(usualPermissions)), f.Sync(), f.Close())
 	if err != nil {
 		_ = os.Remove(f.Name()) // the first error counts
 		return "", err

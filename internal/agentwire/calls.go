@@ -202,6 +202,10 @@ type (
 		Task   agent.Task  `json:"task"`
 		Hidden []string    `json:"hidden,omitempty"` // stands for the task's own
 	}
+	toCompare struct {
+		Check  agent.Check `json:"check"`
+		Hidden []string    `json:"hidden,omitempty"` // stands for the check's own
+	}
 	toCommand struct {
 		Order agent.Order `json:"order"`
 		Name  string      `json:"name"`
@@ -380,6 +384,10 @@ var (
 		a.Task.Hidden = secret.NewValues(a.Hidden)
 		return none{}, n.RunTask(ctx, a.Order, a.Task, log)
 	}}
+	callCompare = call[toCompare, agent.Finding]{name: "compare", do: func(ctx context.Context, n Served, a toCompare, _ func(string)) (agent.Finding, error) {
+		a.Check.Hidden = secret.NewValues(a.Hidden)
+		return n.Compare(ctx, a.Check)
+	}}
 	callRunHooks = call[toHooks, []hooks.Result]{name: "run-hooks", lasts: true, do: func(ctx context.Context, n Served, a toHooks, _ func(string)) ([]hooks.Result, error) {
 		return n.RunHooks(ctx, a.Order, a.Hooks)
 	}}
@@ -424,7 +432,7 @@ var calls = map[string]served{
 	callFinishExport.name: callFinishExport.served(), callDiscardExport.name: callDiscardExport.served(), callRemoveExport.name: callRemoveExport.served(),
 	callReceive.name: callReceive.served(), callSend.name: callSend.served(),
 	callStop.name: callStop.served(), callRebootSoft.name: callRebootSoft.served(), callRebootHard.name: callRebootHard.served(),
-	callRename.name: callRename.served(), callRemove.name: callRemove.served(), callRunTask.name: callRunTask.served(), callRunHooks.name: callRunHooks.served(), callRunCommand.name: callRunCommand.served(),
+	callRename.name: callRename.served(), callRemove.name: callRemove.served(), callRunTask.name: callRunTask.served(), callCompare.name: callCompare.served(), callRunHooks.name: callRunHooks.served(), callRunCommand.name: callRunCommand.served(),
 	callPowercycle.name: callPowercycle.served(), callRenewCertificate.name: callRenewCertificate.served(),
 	callStorageUnits.name: callStorageUnits.served(), callLogicalVolumes.name: callLogicalVolumes.served(),
 	callProviders.name: callProviders.served(), callSetAllocatable.name: callSetAllocatable.served(), callRepairStorage.name: callRepairStorage.served(),

@@ -719,6 +719,14 @@ func (c *Client) Remove(ctx context.Context, order agent.Order, of hypervisor.Th
 	return err
 }
 
+// Compare tells whether what a task brings about is on the node. What is hidden goes to the node, which leaves it out of what it tells.
+func (c *Client) Compare(ctx context.Context, check agent.Check) (agent.Finding, error) {
+	hidden := check.Hidden.Texts()
+	check.Hidden = nil
+	found, err := callCompare.ask(ctx, c, toCompare{check, hidden}, quiet)
+	return found, c.newer(err, "checks of tasks")
+}
+
 // RunTask carries out a task of a deployment. What is hidden of it goes to the node, which leaves it out of what it tells.
 func (c *Client) RunTask(ctx context.Context, order agent.Order, task agent.Task, log func(line string)) error {
 	hidden := task.Hidden.Texts()

@@ -205,7 +205,7 @@ func (c *controller) openEngines(ctx context.Context, o Options) (err error) {
 	})
 	c.querier = &live.Querier{Picture: c.picture, Store: c.store, Nodes: c.liveNodes(), Runtime: ofProgram(), Log: log}
 	c.rollout, err = rollout.Open(ctx, rollout.Config{Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Now: time.Now, Log: log,
-		Functions: dirOf(o.Functions), Digest: c.sealed.Ring().Digest})
+		Functions: dirOf(o.Functions), Digest: c.sealed.Ring().Digest, Nodes: c.nodes()})
 	if err != nil {
 		return err
 	}

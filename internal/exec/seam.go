@@ -116,6 +116,8 @@ type Node interface {
 
 	// RunTask carries a task of a deployment out, and hands its output over line by line.
 	RunTask(ctx context.Context, order agent.Order, task agent.Task, log func(line string)) error
+	// Compare tells whether what a task of a deployment brings about is there: Failed where that cannot be told, Unsupported by agents of before.
+	Compare(ctx context.Context, check agent.Check) (agent.Finding, error)
 }
 
 // Nodes finds a node by its name; Unavailable when it does not answer.

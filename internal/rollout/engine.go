@@ -24,6 +24,7 @@ import (
 	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/backoff"
 	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/picture"
@@ -48,7 +49,7 @@ const (
 // By is who wants something and why.
 type By = audit.By
 
-// Config is what an engine needs. All fields but Functions and Digest are required.
+// Config is what an engine needs. All fields but Functions, Nodes and Digest are required.
 type Config struct {
 	Store   store.Store
 	Epoch   int64
@@ -60,6 +61,8 @@ type Config struct {
 	Digest func(text []byte) string
 	// Functions holds files of the operator's own functions; nil for none.
 	Functions fs.FS
+	// Nodes finds the nodes that are asked whether what was deployed is there still; nil where none can be.
+	Nodes exec.Nodes
 }
 
 // Engine is safe for concurrent use.
@@ -71,6 +74,8 @@ type Engine struct {
 	queue *queue.Queue
 
 	changing baton // held while environments, graphs or deployments are changed, until that is stored: one after the other
+
+	asking turns // for those who have machines asked
 
 	removing sync.Mutex // held while deployments are removed: who counts what refers to a part sees what another removes
 
@@ -105,7 +110,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		cfg.Digest = ring.Digest
 	}
 	e := &Engine{Reader: reader, cfg: cfg, runs: map[int64]*run{}, storing: map[int64]bool{}, byJob: map[job.ID]origin{},
-		changing: make(baton, 1), acts: make(chan func()), done: make(chan struct{})}
+		changing: make(baton, 1), asking: make(turns, mostAsking), acts: make(chan func()), done: make(chan struct{})}
 	if err := e.rename(ctx); err != nil {
 		return nil, err
 	}

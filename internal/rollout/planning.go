@@ -39,6 +39,8 @@ type Wish struct {
 	// Events and Refreshed are those of plan.Input.
 	Events    []string `json:"events,omitempty"`
 	Refreshed []string `json:"refreshed,omitempty"`
+	// Drift asks the machines about tasks that would not run; those of which something differs there run as well.
+	Drift bool `json:"drift,omitempty"`
 	// Basis is that of a plan that somebody was shown, who wants this one; nil for whatever there is.
 	Basis *course.Basis `json:"basis,omitempty"`
 }
@@ -48,6 +50,8 @@ type Preview struct {
 	Deployment *course.Deployment `json:"deployment"` // without a number
 	Tasks      []course.Task      `json:"tasks"`
 	Warnings   []string           `json:"warnings"`
+	// Drift is what the machines told; nil if they were not asked.
+	Drift *course.Drift `json:"drift,omitempty"`
 }
 
 // check refuses a wish that means nothing, and fills in what it leaves out.
@@ -61,7 +65,7 @@ func (w *Wish) check() error {
 	if !slices.Contains([]course.Mode{course.Earnest, course.Noop, course.DryRun}, w.Mode) {
 		return fault.New(fault.Invalid, "the mode of a deployment is run, noop or dry-run, not %q", w.Mode).At("mode")
 	}
-	return nil
+	return w.checkDrift()
 }
 
 func chunkKey(deployment int64, i int) string { return planPrefix(deployment) + strconv.Itoa(i) }
@@ -77,34 +81,47 @@ const mostPlanned = 3
 // It is computed of what there is at its beginning, and holds up nobody who changes that meanwhile: then it is computed anew, and in the end
 // refused with fault.Conflict.
 func (e *Engine) Plan(ctx context.Context, w Wish, by By) (*course.Deployment, []string, error) {
-	if err := w.check(); err != nil {
+	p, err := e.PlanAndTell(ctx, w, by)
+	if err != nil {
 		return nil, nil, err
 	}
+	return p.Deployment, p.Warnings, nil
+}
+
+// PlanAndTell is Plan that tells all of the plan but its tasks.
+func (e *Engine) PlanAndTell(ctx context.Context, w Wish, by By) (*Preview, error) {
+	if err := w.check(); err != nil {
+		return nil, err
+	}
+	found, err := e.askMachines(ctx, w)
+	if err != nil {
+		return nil, err
+	}
 	if err := e.planning.begin(ctx); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer e.planning.end()
 	for tries := 1; ; tries++ {
 		from, err := e.groundOf(ctx, w)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		p, err := e.draft(ctx, w, by, from)
+		p, err := e.draft(ctx, w, by, from, found)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		pieces, err := p.course.Encode()
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		err = waitFor(ctx, func(ctx context.Context) error { return e.storePlan(ctx, p.deployment, pieces) })
 		if fault.Is(err, fault.Conflict) && tries < mostPlanned {
 			continue
 		}
 		if err != nil { // and leave alone what may still be at work
-			return nil, nil, err
+			return nil, err
 		}
-		return p.deployment.Shown(), p.warnings, nil
+		return &Preview{Deployment: p.deployment.Shown(), Warnings: p.warnings, Drift: found.told()}, nil
 	}
 }
 
@@ -113,6 +130,9 @@ func (e *Engine) Plan(ctx context.Context, w Wish, by By) (*course.Deployment, [
 func (e *Reader) Preview(ctx context.Context, w Wish, by By) (compute func() (*Preview, error), err error) {
 	if err := w.check(); err != nil {
 		return nil, err
+	}
+	if w.Drift { // commands are run for it, so it is for who may change something
+		return nil, fault.New(fault.Invalid, "a preview asks no machines; CompareDeployment does").At("drift")
 	}
 	if err := e.asLeader(ctx); err != nil {
 		return nil, err
@@ -126,13 +146,18 @@ func (e *Reader) Preview(ctx context.Context, w Wish, by By) (compute func() (*P
 			return nil, err
 		}
 		defer e.planning.end()
-		p, err := e.draft(ctx, w, by, from)
+		p, err := e.draft(ctx, w, by, from, nil)
 		if err != nil {
 			return nil, err
 		}
-		d := p.deployment
-		return &Preview{d.Shown(), p.course.Tasks(d, func(int32) course.Known { return course.Known{} }), p.warnings}, nil
+		return p.preview(), nil
 	}, nil
+}
+
+// preview is what is shown of the draft.
+func (p *draft) preview() *Preview {
+	d := p.deployment
+	return &Preview{Deployment: d.Shown(), Tasks: p.course.Tasks(d, func(int32) course.Known { return course.Known{} }), Warnings: p.warnings}
 }
 
 // draft is a plan that is not stored.
@@ -142,12 +167,15 @@ type draft struct {
 	warnings   []string
 }
 
-// draft computes a plan of what was read.
-func (e *Reader) draft(ctx context.Context, w Wish, by By, from *ground) (*draft, error) {
-	d := &course.Deployment{Environment: w.Environment, Mode: w.Mode, Force: w.Force, Only: w.Only,
+// draft computes a plan of what was read, and of what the machines told; nil if they were not asked.
+func (e *Reader) draft(ctx context.Context, w Wish, by By, from *ground, found *found) (*draft, error) {
+	d := &course.Deployment{Environment: w.Environment, Mode: w.Mode, Force: w.Force, Drift: w.Drift, Only: w.Only,
 		Events: w.Events, Refreshed: w.Refreshed, Status: course.Planned,
 		Created: e.cfg.Now().UnixNano(), By: who(by), Trail: by.Trail}
-	p, order, hide, err := e.compute(ctx, d, w, from)
+	if err := found.still(from); err != nil {
+		return nil, err
+	}
+	p, order, hide, err := e.compute(ctx, d, w, from, func(in *plan.Input) { in.Differs = found.differs() })
 	if err != nil {
 		return nil, err
 	}
@@ -333,8 +361,8 @@ func (g *ground) readSuccesses(ctx context.Context, e *Reader, now *course.Table
 }
 
 // compute makes the plan of a deployment, with what hides its secrets, and notes in the deployment what the plan was computed
-// from. Nothing waits for it.
-func (e *Reader) compute(ctx context.Context, d *course.Deployment, w Wish, from *ground) (*plan.Plan, []int32, *secret.Veil, error) {
+// from. What drift has to do with it says with. Nothing waits for it.
+func (e *Reader) compute(ctx context.Context, d *course.Deployment, w Wish, from *ground, with func(*plan.Input)) (*plan.Plan, []int32, *secret.Veil, error) {
 	env := from.env
 	d.Graphs, d.Common, d.Settings, d.Secrets, d.Basis = from.names, env.Common, env.Settings, env.Secrets, from.basis
 	settings, err := decode(env.Settings)
@@ -342,7 +370,7 @@ func (e *Reader) compute(ctx context.Context, d *course.Deployment, w Wish, from
 		return nil, nil, nil, err
 	}
 	r := e.states(ctx)
-	p, order, err := e.planFrom(r, from, d, w, settings)
+	p, order, err := e.planFrom(r, from, d, w, settings, with)
 	hide, wrong := r.veil(env.Secrets, map[string]any{"settings": settings}, p.Parameters()) // a graph may hold secrets of its own
 	if wrong != nil {
 		return nil, nil, nil, wrong
@@ -351,7 +379,7 @@ func (e *Reader) compute(ctx context.Context, d *course.Deployment, w Wish, from
 }
 
 // planFrom makes a plan and its order.
-func (e *Reader) planFrom(r *stateReader, from *ground, d *course.Deployment, w Wish, settings any) (*plan.Plan, []int32, error) {
+func (e *Reader) planFrom(r *stateReader, from *ground, d *course.Deployment, w Wish, settings any, with func(*plan.Input)) (*plan.Plan, []int32, error) {
 	ctx, env := r.ctx, from.env
 	whole, err := e.compile(from.graphs)
 	if err != nil {
@@ -386,6 +414,7 @@ func (e *Reader) planFrom(r *stateReader, from *ground, d *course.Deployment, w 
 	if !w.Force {
 		from.old(r, &in)
 	}
+	with(&in)
 	p, err := plan.Build(ctx, e.language, in)
 	if err == nil {
 		err = r.failed

@@ -46,6 +46,9 @@ type simulation struct {
 	mu   sync.Mutex
 	ran  []string // node/task, in the order in which they began
 	does func(ctx context.Context, node string, t agent.Task) error
+	// has is what nodes have of what a check is about; nil for all of it. away are the names of nodes that cannot be reached.
+	has  func(ctx context.Context, node string, c agent.Check) (agent.Finding, error)
+	away map[string]bool
 }
 
 // nodePort is what a simulated node lacks.
@@ -59,6 +62,25 @@ type simulated struct {
 }
 
 func (n simulated) Node() string { return n.name }
+
+func (n simulated) Away() time.Duration {
+	n.sim.mu.Lock()
+	defer n.sim.mu.Unlock()
+	if n.sim.away[n.name] {
+		return time.Minute
+	}
+	return 0
+}
+
+func (n simulated) Compare(ctx context.Context, c agent.Check) (agent.Finding, error) {
+	n.sim.mu.Lock()
+	has := n.sim.has
+	n.sim.mu.Unlock()
+	if has == nil {
+		return agent.Finding{}, nil
+	}
+	return has(ctx, n.name, c)
+}
 
 func (n simulated) RunTask(ctx context.Context, _ agent.Order, t agent.Task, log func(string)) error {
 	n.sim.mu.Lock()
@@ -124,15 +146,15 @@ func (r *rig) open(nodes int) {
 		}
 		must(r.keeper.Bootstrap(ctx, setup))
 	}
-	r.engine, err = Open(ctx, Config{Store: r.store, Picture: shown, Now: time.Now, Log: slog.New(slog.DiscardHandler), Functions: r.functions})
+	r.engine, err = Open(ctx, Config{Store: r.store, Picture: shown, Now: time.Now, Log: slog.New(slog.DiscardHandler), Functions: r.functions,
+		Nodes: r.node})
 	must(err)
 	executors := r.engine.Executors()
 	executors["OP_TEST_DELAY"] = exec.Executor{Prepare: func(context.Context, *exec.Env) (exec.Plan, error) {
 		return exec.Plan{Do: func(context.Context) (any, error) { return nil, nil }}, nil
 	}}
 	r.queue, err = queue.Open(ctx, queue.Config{Store: r.store, Inventory: r.keeper, Picture: shown, Executors: executors,
-		Nodes: func(name string) (exec.Node, error) { return simulated{name: name, sim: r.sim}, nil },
-		Now:   time.Now, NewUUID: newUUID, Log: slog.New(slog.DiscardHandler), Patience: r.patience})
+		Nodes: r.node, Now: time.Now, NewUUID: newUUID, Log: slog.New(slog.DiscardHandler), Patience: r.patience})
 	must(err)
 	r.queue.Run()
 	r.engine.Run(r.queue)
@@ -142,6 +164,8 @@ func (r *rig) open(nodes int) {
 		r.keeper.Close()
 	}
 }
+
+func (r *rig) node(name string) (exec.Node, error) { return simulated{name: name, sim: r.sim}, nil }
 
 func (r *rig) graph(name, text string) {
 	r.Helper()

@@ -24,6 +24,7 @@ var deployMethods = []method{
 	{"QueryTaskGraph", 1, 1, asksStored, queryTaskGraph},               // name
 	{"PlanDeployment", 1, 2, changes, planDeployment},                  // wish, [reason trail]
 	{"PreviewDeployment", 1, 2, asksStored, previewDeployment},         // wish, [reason trail]
+	{"CompareDeployment", 1, 2, changes, compareDeployment},            // wish, [reason trail]
 	{"BeginDeployment", 1, 2, changes, beginDeployment},                // id, [reason trail]
 	{"StopDeployment", 1, 2, changes, stopDeployment},                  // id, [reason trail]
 	{"ResumeDeployment", 2, 3, changes, resumeDeployment},              // id, whether to retry what failed, [reason trail]
@@ -136,6 +137,7 @@ func queryTaskGraph(ctx context.Context, d *Deps, a *arguments) (any, error) {
 type planned struct {
 	Deployment *course.Deployment `json:"deployment"`
 	Warnings   []string           `json:"warnings"`
+	Drift      *course.Drift      `json:"drift,omitempty"`
 }
 
 func planDeployment(ctx context.Context, d *Deps, a *arguments) (any, error) {
@@ -145,8 +147,22 @@ func planDeployment(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	made, warnings, err := d.Rollout.Plan(ctx, w, by)
-	return planned{made, warnings}, err
+	made, err := d.Rollout.PlanAndTell(ctx, w, by)
+	if err != nil {
+		return nil, err
+	}
+	return planned{made.Deployment, made.Warnings, made.Drift}, nil
+}
+
+// compareDeployment is previewDeployment that asks the machines: commands are run there, which is for who may change something.
+func compareDeployment(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	var w rollout.Wish
+	a.object(0, &w)
+	by := a.as(1)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return d.Rollout.Compare(ctx, w, by)
 }
 
 func previewDeployment(ctx context.Context, d *Deps, a *arguments) (any, error) {

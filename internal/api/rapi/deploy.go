@@ -182,9 +182,13 @@ func planDeployment(r *request, e *rollout.Engine) (any, error) {
 	if err := r.into(&wish); err != nil {
 		return nil, err
 	}
-	d, warnings, err := e.Plan(r.Context(), wish, r.who())
+	p, err := e.PlanAndTell(r.Context(), wish, r.who())
 	if err != nil {
 		return nil, err
 	}
-	return map[string]any{"deployment": d, "warnings": warnings}, nil
+	answer := map[string]any{"deployment": p.Deployment, "warnings": p.Warnings}
+	if p.Drift != nil {
+		answer["drift"] = p.Drift
+	}
+	return answer, nil
 }

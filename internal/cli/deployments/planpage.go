@@ -7,6 +7,7 @@ import (
 
 	"github.com/drover-project/drover/internal/cli/listing"
 	"github.com/drover-project/drover/internal/cli/shell"
+	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/deploy/report"
 )
 
@@ -16,6 +17,8 @@ const (
 	namedNodes   = 6  // nodes that are named; of more it is told how many have which role
 	shownRoles   = 4
 	shownReasons = 3 // of a task
+	shownDrift   = 8 // lines of what differs on a machine
+	shownUnknown = 5 // reasons for which something is not known
 )
 
 // planPage tells for people what a plan runs: a line that sums it up, then each task with its nodes and the reason, folded to a width.
@@ -42,7 +45,7 @@ func rowsPage(head string, rows []report.Row, all bool, width int) string {
 func groupLines(g *report.Group, all bool, width int) []string {
 	head := g.Task + " on " + nodesAndRoles(g)
 	if len(g.Reasons) == 1 {
-		return folded(head+": "+g.Reasons[0].Why, "", width)
+		return append(folded(head+": "+g.Reasons[0].Why, "", width), driftLines(g.Reasons[0].Drift, "    ", all, width)...)
 	}
 	lines := folded(head+":", "", width)
 	for i, c := range g.Reasons {
@@ -51,8 +54,72 @@ func groupLines(g *report.Group, all bool, width int) []string {
 			break
 		}
 		lines = append(lines, folded(few(c.Nodes)+": "+c.Why, "    ", width)...)
+		lines = append(lines, driftLines(c.Drift, "        ", all, width)...)
 	}
 	return lines
+}
+
+// driftLines are those that tell what differs on a machine, unless the reason has told all; each is cut to the width.
+func driftLines(d *course.Differs, indent string, all bool, width int) (lines []string) {
+	if d == nil || !d.More && len(d.Difference) == 1 && strings.TrimSpace(d.Difference[0]) == d.Summary {
+		return nil
+	}
+	for i, line := range d.Difference {
+		if !all && i == shownDrift {
+			return append(lines, indent+"and more lines; --all shows them")
+		}
+		lines = append(lines, listing.Cut(indent+listing.Printable(line), width))
+	}
+	if d.More {
+		lines = append(lines, indent+"and more lines, which nobody was told")
+	}
+	return lines
+}
+
+// driftPage tells how many tasks were compared with what is on the machines, and of which it is not known whether something differs.
+func driftPage(d *course.Drift, all bool, width int) string {
+	if d == nil {
+		return ""
+	}
+	text := fmt.Sprintf("compared on the machines: %s", shell.Counted(d.Compared, "task"))
+	switch n := len(d.Differ); {
+	case n == 1:
+		text += ", 1 differs"
+	case n > 0 || d.Compared > 0:
+		text += fmt.Sprintf(", %d differ", n)
+	}
+	if n := len(d.Unknown); n > 0 {
+		text += fmt.Sprintf("; not known of %d", n)
+	}
+	if d.Uncompared > 0 {
+		text += fmt.Sprintf("; %d without a check", d.Uncompared)
+	}
+	lines := folded(text, "", width)
+	type group struct {
+		nodes []string
+		tasks int
+	}
+	groups, order := map[string]*group{}, []string{}
+	for _, u := range d.Unknown {
+		g := groups[u.Why]
+		if g == nil {
+			g = &group{}
+			groups[u.Why], order = g, append(order, u.Why)
+		}
+		g.tasks++
+		if !slices.Contains(g.nodes, u.Node) {
+			g.nodes = append(g.nodes, u.Node)
+		}
+	}
+	for i, why := range order {
+		if !all && i == shownUnknown {
+			lines = append(lines, fmt.Sprintf("and %d more reasons for which something is not known; --all shows them", len(order)-i))
+			break
+		}
+		g := groups[why]
+		lines = append(lines, folded("not known of "+shell.Counted(g.tasks, "task")+" on "+few(g.nodes)+": "+why, "", width)...)
+	}
+	return strings.Join(lines, "\n") + "\n"
 }
 
 // few names nodes if they are few, else it says how many they are.

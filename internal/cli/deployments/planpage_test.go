@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/deploy/report"
 )
 
@@ -51,5 +52,55 @@ func TestAPlanOfManyNodesFitsAScreen(t *testing.T) {
 	few := []report.Row{{Task: "a", Node: "10", Why: "w"}, {Task: "a", Node: "2", Why: "w\x1b[2J"}}
 	if got := planPage("", 9, few, false, 80); got != "2 of 9 tasks run, on 2 nodes\na on nodes 2, 10:\n    node 10: w\n    node 2: w\\x1b[2J\n" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestWhatDiffersOnMachinesFitsAScreen: nodes on which the same differs are told together with what it is, cut to the width, and what is not known is told by
+// its reason.
+func TestWhatDiffersOnMachinesFitsAScreen(t *testing.T) {
+	p := &planned{Deployment: course.Deployment{Environment: "prod", Steps: 900}, Drift: &course.Drift{Compared: 700, Uncompared: 2}}
+	for i := range 200 {
+		uid := strconv.Itoa(i)
+		p.Deployment.Nodes = append(p.Deployment.Nodes, course.Node{UID: uid, Roles: []string{"web"}})
+		if i%4 == 3 {
+			p.Drift.Unknown = append(p.Drift.Unknown, course.Unknown{Task: "motd", Node: uid, Why: "node x" + strconv.Itoa(i%8) + " cannot be reached, whatever is tried, and nobody knows why that is so"})
+			continue
+		}
+		d := course.Differs{Task: "motd", Node: uid, Summary: "/etc/motd: a line differs", Difference: []string{"@@ -1 +1 @@", "-hello", "+" + strings.Repeat("good day ", 20)}}
+		if i%50 == 0 { // some differ otherwise
+			d.Difference, d.More = strings.Split(strings.TrimSpace(strings.Repeat("x ", 20)), " "), true
+		}
+		p.Drift.Differ = append(p.Drift.Differ, d)
+		p.Tasks = append(p.Tasks, course.Task{Task: "motd", Node: uid, State: course.Waiting, Why: "differs on the machine: " + d.Summary})
+	}
+	p.Tasks = append(p.Tasks, course.Task{Task: "serve", Node: "1", State: course.Waiting, Why: "differs on the machine: it serves 81"})
+	p.Drift.Differ = append(p.Drift.Differ, course.Differs{Task: "serve", Node: "1", Summary: "it serves 81", Difference: []string{"it serves 81"}})
+	page := p.page(false, 80)
+	want := `prod: 151 of 900 tasks run, on 150 nodes
+motd on 150 nodes (web 150):
+    nodes 0, 50, 100, 150: differs on the machine: /etc/motd: a line differs
+        x
+        x
+        x
+        x
+        x
+        x
+        x
+        x
+        and more lines; --all shows them
+    146 nodes: differs on the machine: /etc/motd: a line differs
+        @@ -1 +1 @@
+        -hello
+        +good day good day good day good day good day good day good day good da…
+serve on node 1: differs on the machine: it serves 81
+compared on the machines: 700 tasks, 151 differ; not known of 50; 2 without a
+  check
+not known of 25 tasks on 25 nodes: node x3 cannot be reached, whatever is tried,
+  and nobody knows why that is so
+not known of 25 tasks on 25 nodes: node x7 cannot be reached, whatever is tried,
+  and nobody knows why that is so
+`
+	if page != want {
+		t.Errorf("got\n%s\nwant\n%s", page, want)
 	}
 }

@@ -26,8 +26,11 @@ type deployWish struct {
 	graphs, only, nodes []string
 	events, refreshed   []string
 	kind                string // of graphs
-	noop, force         bool
+	noop, force, drift  bool
 }
+
+// driftUsage says what the option is for that asks machines.
+const driftUsage = "ask the machines about the tasks that would not run, by their checks and the content of files, and let those run of which something differs"
 
 func (w *deployWish) register(cmd *cobra.Command) {
 	f := cmd.Flags()
@@ -38,6 +41,7 @@ func (w *deployWish) register(cmd *cobra.Command) {
 	f.StringVar(&w.kind, "type", "", "deploy by the environment's graphs of this type")
 	f.BoolVar(&w.noop, "noop", false, "run tasks in the way of their type that changes nothing")
 	f.BoolVar(&w.force, "force", false, "evaluate conditions as in a first deployment")
+	f.BoolVar(&w.drift, "drift", false, driftUsage)
 }
 
 // parameters are the wish as the controller takes it.
@@ -50,11 +54,11 @@ func (w *deployWish) parameters(environment string, dry bool) map[string]any {
 		mode = course.Noop
 	}
 	return map[string]any{"environment": environment, "graphs": shell.NonNil(w.graphs), "only": shell.NonNil(w.only), "nodes": shell.NonNil(w.nodes), "mode": mode, "force": w.force,
-		"events": shell.NonNil(w.events), "refreshed": shell.NonNil(w.refreshed), "type": w.kind}
+		"events": shell.NonNil(w.events), "refreshed": shell.NonNil(w.refreshed), "type": w.kind, "drift": w.drift}
 }
 
 // options are the names of the options that give the parts of a wish.
-var options = map[string]string{"graphs": "--graph", "only": "--task", "nodes": "--node", "events": "--event", "refreshed": "--refresh", "type": "--type"}
+var options = map[string]string{"graphs": "--graph", "only": "--task", "nodes": "--node", "events": "--event", "refreshed": "--refresh", "type": "--type", "drift": "--drift"}
 
 // asOption names the option in an error about a part of a wish.
 func asOption(err error) error {
@@ -70,6 +74,7 @@ type planned struct {
 	Deployment course.Deployment `json:"deployment"`
 	Tasks      []course.Task     `json:"tasks"`
 	Warnings   []string          `json:"warnings"`
+	Drift      *course.Drift     `json:"drift"` // nil if the machines were not asked
 }
 
 // planOptions are those of plans of environments that the controller has.
@@ -92,6 +97,7 @@ func planStored(sh *shell.Shell, cmd *cobra.Command) {
 	cmd.Flags().StringVar(&w.kind, "type", "", "of a stored environment: plan by its graphs of this type")
 	cmd.Flags().BoolVar(&w.noop, "noop", false, "of a stored environment: plan to run tasks in the way of their type that changes nothing")
 	cmd.Flags().BoolVar(&w.force, "force", false, "of a stored environment: evaluate conditions as in a first deployment")
+	cmd.Flags().BoolVar(&w.drift, "drift", false, "of a stored environment: "+driftUsage)
 	cmd.Flags().BoolVar(&o.save, "save", false, "of a stored environment: keep the plan, to be run as it is")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -129,7 +135,7 @@ func planStored(sh *shell.Shell, cmd *cobra.Command) {
 
 // Options of commands that compute on files or on what the controller has, and that only one of the two ways reads.
 var (
-	storedOnly = []string{"node", "type", "noop", "force", "luxi", "reason"}
+	storedOnly = []string{"node", "type", "noop", "force", "drift", "luxi", "reason"}
 	filesOnly  = []string{"env", "old", "functions", "check-versions"}
 )
 
@@ -150,7 +156,11 @@ func planOf(ctx context.Context, sh *shell.Shell, w *deployWish, environment str
 		return err
 	}
 	warnAll(sh, p.Warnings)
-	value, err := shell.Timed(map[string]any{"deployment": p.Deployment, "tasks": p.Tasks}, stampKeys)
+	told := map[string]any{"deployment": p.Deployment, "tasks": p.Tasks}
+	if p.Drift != nil {
+		told["drift"] = p.Drift
+	}
+	value, err := shell.Timed(told, stampKeys)
 	if err != nil {
 		return err
 	}
@@ -158,22 +168,37 @@ func planOf(ctx context.Context, sh *shell.Shell, w *deployWish, environment str
 	case data != nil:
 		err = data(sh.Out, value)
 	case o.form == formTree:
-		err = planTree(sh, p)
+		if err = planTree(sh, p); err == nil {
+			err = sh.Printf("%s", driftPage(p.Drift, o.all, sh.Line))
+		}
 	default:
 		err = sh.Printf("%s", p.page(o.all, sh.Line))
 	}
 	if err == nil && o.save {
-		sh.Notef("plan %d is kept: drover deploy run --plan %d carries it out\n", p.Deployment.ID, p.Deployment.ID)
+		sh.Notef("%s", keptPlan(p.Deployment.ID))
 	}
-	if err == nil && o.detailed && p.Deployment.Runs > 0 {
+	switch {
+	case err != nil || !o.detailed:
+		return err
+	case p.Deployment.Runs > 0:
 		return errSomethingToDo
+	case p.Drift != nil && len(p.Drift.Unknown) > 0: // whether there is nothing to do
+		return shell.ErrFailed
 	}
-	return err
+	return nil
+}
+
+// keptPlan says that a plan is kept.
+func keptPlan(id int64) string {
+	return fmt.Sprintf("plan %d is kept: drover deploy run --plan %d carries it out\n", id, id)
 }
 
 // planWith has a plan made, and stored if it is to be.
 func planWith(ctx context.Context, sh *shell.Shell, wish map[string]any, save bool) (*planned, error) {
 	p := &planned{}
+	if !save && wish["drift"] == true {
+		return p, asOption(sh.Do(ctx, "CompareDeployment", p, wish, sh.UserTrail()))
+	}
 	if !save {
 		return p, asOption(sh.Ask(ctx, "PreviewDeployment", p, wish, sh.UserTrail()))
 	}
@@ -184,11 +209,13 @@ func planWith(ctx context.Context, sh *shell.Shell, wish map[string]any, save bo
 }
 
 // rows are the tasks that run, as pages tell of them.
-func (p *planned) rows() []report.Row { return report.RowsOf(p.Deployment.Nodes, p.Tasks) }
+func (p *planned) rows() []report.Row {
+	return report.RowsWith(p.Deployment.Nodes, p.Tasks, p.Drift)
+}
 
 // page tells what the plan runs.
 func (p *planned) page(all bool, width int) string {
-	return planPage(p.head(), p.Deployment.Steps, p.rows(), all, width)
+	return planPage(p.head(), p.Deployment.Steps, p.rows(), all, width) + driftPage(p.Drift, all, width)
 }
 
 // head says what the plan is of.
@@ -293,7 +320,7 @@ func deployRun(sh *shell.Shell) *cobra.Command {
 }
 
 // wishOptions are the names of all options that say what a deployment is to do.
-var wishOptions = []string{"graph", "task", "node", "event", "refresh", "type", "noop", "force"}
+var wishOptions = []string{"graph", "task", "node", "event", "refresh", "type", "noop", "force", "drift"}
 
 // asItIs refuses what would have a stored plan do something else: it is carried out as it is, in earnest or not, as it was made.
 func asItIs(cmd *cobra.Command, plan int64) error {
@@ -308,6 +335,9 @@ func asItIs(cmd *cobra.Command, plan int64) error {
 // what was shown.
 func planToRun(ctx context.Context, sh *shell.Shell, wish map[string]any) (int64, error) {
 	ask := asks(sh)
+	if ask && wish["drift"] == true {
+		return compareToRun(ctx, sh, wish)
+	}
 	if ask {
 		shown, err := planWith(ctx, sh, wish, false)
 		if err != nil {
@@ -327,6 +357,21 @@ func planToRun(ctx context.Context, sh *shell.Shell, wish map[string]any) (int64
 		return p.Deployment.ID, nil
 	}
 	return p.Deployment.ID, showTasks(ctx, sh, &p)
+}
+
+// compareToRun has a plan stored that the machines were asked for, and asks whether it is to run. Asked again they might tell something else: so what is
+// shown is the plan that runs, now or later.
+func compareToRun(ctx context.Context, sh *shell.Shell, wish map[string]any) (int64, error) {
+	p, err := planWith(ctx, sh, wish, true)
+	if err != nil {
+		return 0, err
+	}
+	warnAll(sh, p.Warnings)
+	if err := sure(sh, p); err != nil {
+		sh.Notef("%s", keptPlan(p.Deployment.ID))
+		return 0, err
+	}
+	return p.Deployment.ID, nil
 }
 
 // asks tells whether it is asked before a deployment is begun: of a person, where something is to be done.

@@ -169,7 +169,9 @@ type Deployment struct {
 	Basis       Basis    `json:"basis"`
 	Mode        Mode     `json:"mode"`
 	// Force: conditions were evaluated as in a first deployment. Only are the tasks that were selected; empty for all.
+	// Drift: machines were asked, and what differs on them runs.
 	Force bool     `json:"force,omitempty"`
+	Drift bool     `json:"drift,omitempty"`
 	Only  []string `json:"only,omitempty"`
 	// Events and Refreshed are what made tasks run besides their conditions, or in place of them.
 	Events    []string `json:"events,omitempty"`

@@ -114,6 +114,16 @@ func (t *Task) lint() []Finding {
 			}
 		}
 	}
+	if c := t.Get("check"); c != nil {
+		switch {
+		case grouping[kind]:
+			find(ruleNoEffect, c.Position, "the check has no effect: what is of type %s does nothing on a machine", kind)
+		case t.Get("condition") == nil:
+			find(ruleNoEffect, c.Position, "the check has no effect: without a condition the task runs always, and only of tasks that do not run it is asked what differs")
+		case t.Get("condition").Static:
+			find(ruleNoEffect, c.Position, "the check has no effect: the condition compares nothing with the state before, and only of tasks that run again when something changes it is asked what differs")
+		}
+	}
 	for _, name := range needed[kind] {
 		if p := t.Get("parameters"); p.lacks(name) {
 			at := t.Position

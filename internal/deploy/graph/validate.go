@@ -172,7 +172,7 @@ func instance(n *document.Node) any {
 // knownFields are the fields that mean something, and those that the reference's graphs carry along.
 var knownFields = []string{"id", "type", "version", "role", "roles", "tags", "groups", "tasks", "requires", "required_for",
 	"cross-depends", "cross_depends", "cross-depended-by", "cross_depended_by", "condition", "parameters", "fault_tolerance",
-	"fail_on_error", "reexecute_on", "refresh_on", "strategy", "stage", "description", "test_pre", "test_post", "task_name"}
+	"fail_on_error", "check", "reexecute_on", "refresh_on", "strategy", "stage", "description", "test_pre", "test_post", "task_name"}
 
 // unknownFields warns of fields that mean nothing, which are kept.
 func unknownFields(n *document.Node) []document.Warning {

@@ -40,6 +40,11 @@ type Input struct {
 	// Refreshed are resources of the configuration that changed. If there are any, the tasks run that name one, or "*", in
 	// refresh_on, whatever their conditions say, and no others.
 	Refreshed []string
+	// Asks has the plan tell how tasks that do not run are compared with what is on their machines: Step.Question.
+	Asks bool
+	// Differs tells what of a task is found to differ on the machine of a node. It runs there, if it would in a first deployment. Nil if nothing was
+	// compared. It is called by many goroutines.
+	Differs func(task, uid string) (what string, found bool)
 }
 
 // Build computes a plan. One that would have more than MostSteps, MostBytes or MostRelations is refused with fault.TooLarge, by Build or by

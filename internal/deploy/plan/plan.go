@@ -35,6 +35,8 @@ type Step struct {
 	Parameters any
 	// FailOnError tells whether a failure is one of the node.
 	FailOnError any
+	// Question is how a task that does not run is compared with what is on the machine; nil of all others, and where nobody asks.
+	Question *Question
 
 	computed              map[string]any // relations, until they are resolved
 	requires, requiredFor []relation
@@ -69,8 +71,17 @@ type Reason struct {
 	Value any
 	// Decisions are the comparisons that the condition made, in order.
 	Decisions []*expression.Decision
-	// Event is what made the task run, if its condition did not decide.
+	// Event is what made the task run, if its condition did not decide; of drift, what differs.
 	Event string
+}
+
+// Question asks whether what a task brings about is on a machine still. It is asked of tasks that are wanted there: they would run in a first
+// deployment, and their conditions find nothing new.
+type Question struct {
+	Type       string
+	Parameters any
+	// Check is the field of that name; nil if the task has none.
+	Check any
 }
 
 // The kinds of reasons.
@@ -81,6 +92,7 @@ const (
 	NotSelected   = "not selected"  // the deployment was asked for other tasks
 	ByEvent       = "event"         // the task is executed again on an event that the deployment was told of
 	ByRefresh     = "refresh"       // it is for a resource of the configuration that changed
+	ByDrift       = "drift"         // what is on the machine differs from what the task brings about
 )
 
 // Group is a group of nodes of which some may fail.
@@ -104,14 +116,17 @@ func (p *Plan) Len() int {
 	return n
 }
 
-// Parameters are those of all steps that run, as one value; none of a plan that is nil.
+// Parameters are those of all steps that run, and what is asked of others, as one value; none of a plan that is nil.
 func (p *Plan) Parameters() []any {
 	if p == nil {
 		return nil
 	}
-	out := make([]any, len(p.Steps))
+	out := make([]any, 0, len(p.Steps))
 	for i := range p.Steps {
-		out[i] = p.Steps[i].Parameters
+		out = append(out, p.Steps[i].Parameters)
+		if q := p.Steps[i].Question; q != nil {
+			out = append(out, q.Parameters, q.Check)
+		}
 	}
 	return out
 }

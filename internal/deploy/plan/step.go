@@ -50,12 +50,72 @@ func (h *shard) step(ctx context.Context, t *graph.Task, n int32) (*Step, error)
 	if err := h.decide(s, in, get); err != nil {
 		return nil, h.wrap(t, h.nodes[n].UID, "condition", t.Get("condition"), err)
 	}
+	if err := h.drift(ctx, s, in, texts, get); err != nil {
+		return nil, err
+	}
 	s.keep(p.dynamic, h.computed)
 	if !s.Run {
 		s.Type, s.FailOnError = typeSkipped, false
 		return s, nil
 	}
 	return s, h.outfit(s, get)
+}
+
+// drift lets a task run that its condition holds back, if what it brings about is found to differ on the machine, or says how that is asked. A task that
+// would not run in a first deployment either is not wanted there: what of it is on the machine means nothing.
+func (h *shard) drift(ctx context.Context, s *Step, in expression.Surroundings, texts *filler, get func(string) (any, bool)) error {
+	if s.Run || s.Why.Kind != ByCondition || !h.in.Asks && h.in.Differs == nil {
+		return nil
+	}
+	what, found := "", false
+	if h.in.Differs != nil {
+		what, found = h.in.Differs(s.Task.ID, h.nodes[s.Node].UID)
+	}
+	if !found && !h.in.Asks {
+		return nil
+	}
+	wanted, err := h.wanted(ctx, s, in, texts)
+	if err != nil || !wanted {
+		return err
+	}
+	if found {
+		s.Run, s.Why = true, Reason{Kind: ByDrift, Event: what}
+		return nil
+	}
+	s.Question = &Question{Type: s.Type}
+	s.Question.Check, _ = get("check")
+	s.Question.Parameters, err = h.parameters(s, get)
+	return err
+}
+
+// wanted tells whether a task would run on a node in a first deployment.
+func (h *shard) wanted(ctx context.Context, s *Step, in expression.Surroundings, texts *filler) (bool, error) {
+	f := s.Task.Get("condition")
+	if f.Static { // it looks at no old state
+		return false, nil
+	}
+	in.Old = h.view(nil, nil)
+	v, err := h.value(ctx, f, in, texts, nil)
+	if err == nil {
+		v, err = h.truth(v, in)
+	}
+	if err != nil {
+		return false, h.wrap(s.Task, h.nodes[s.Node].UID, "condition", f, err)
+	}
+	return legacy.Truth(v), nil
+}
+
+// truth is what a condition came to; of a text, which is one of the old language, what that comes to.
+func (h *shard) truth(v any, in expression.Surroundings) (any, error) {
+	text, ok := v.(string)
+	if !ok {
+		return v, nil
+	}
+	c, err := h.legacy(text)
+	if err != nil {
+		return nil, err
+	}
+	return c.Value(in.New)
 }
 
 // keep remembers what relations are computed of.
@@ -92,14 +152,9 @@ func (h *shard) decide(s *Step, in expression.Surroundings, get func(string) (an
 		return nil
 	}
 	s.Why.Kind, s.Why.Condition = ByCondition, conditionText(s.Task.Get("condition"))
-	if text, ok := v.(string); ok {
-		c, err := h.legacy(text)
-		if err == nil {
-			v, err = c.Value(in.New)
-		}
-		if err != nil {
-			return err
-		}
+	v, err := h.truth(v, in)
+	if err != nil {
+		return err
 	}
 	s.Why.Value = v
 	s.Run = legacy.Truth(v)
@@ -154,19 +209,25 @@ func (h *shard) outfit(s *Step, get func(string) (any, bool)) error {
 	if v, there := get("fail_on_error"); there {
 		s.FailOnError = v
 	}
+	v, err := h.parameters(s, get)
+	s.Parameters = v
+	return err
+}
+
+// parameters are those of a task.
+func (h *shard) parameters(s *Step, get func(string) (any, bool)) (any, error) {
 	v, there := get("parameters")
 	if !there {
 		v = yaql.NewDict(0)
 	}
 	given, ok := v.(yaql.Mapping)
 	if !ok {
-		return h.fail(s.Task, h.nodes[s.Node].UID, "parameters", yaql.AttributeError, "parameters are "+told(v)+", which is no map", "")
+		return nil, h.fail(s.Task, h.nodes[s.Node].UID, "parameters", yaql.AttributeError, "parameters are "+told(v)+", which is no map", "")
 	}
-	s.Parameters = given
 	if _, has := given.Get("cwd"); !has {
-		s.Parameters = h.withCwd(s.Task.Get("parameters"), given)
+		return h.withCwd(s.Task.Get("parameters"), given), nil
 	}
-	return nil
+	return given, nil
 }
 
 // withCwd adds the directory that tasks run in if they name none.

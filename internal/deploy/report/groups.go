@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/deploy/plan"
@@ -15,6 +16,8 @@ type Row struct {
 	Task, Node string
 	Roles      []string // of the node
 	Why        string
+	// Drift is what differs on the machine, if that is why it runs.
+	Drift *course.Differs
 }
 
 // Group is a task with all nodes on which it runs.
@@ -36,6 +39,8 @@ type Role struct {
 type Cause struct {
 	Why   string   `json:"why"`
 	Nodes []string `json:"nodes"`
+	// Drift is what differs on the machine of each of them, if that is why; nil otherwise.
+	Drift *course.Differs `json:"-"`
 }
 
 // Rows are the tasks that a plan runs, in the order in which they may, without what is to be hidden.
@@ -48,6 +53,23 @@ func Rows(p *plan.Plan, order []int32, hide *secret.Veil) []Row {
 		}
 	}
 	return out
+}
+
+// RowsWith is RowsOf with what differs on the machines.
+func RowsWith(nodes []course.Node, tasks []course.Task, drift *course.Drift) []Row {
+	rows := RowsOf(nodes, tasks)
+	if drift == nil {
+		return rows
+	}
+	type place struct{ task, node string }
+	found := map[place]*course.Differs{}
+	for i := range drift.Differ {
+		found[place{drift.Differ[i].Task, drift.Differ[i].Node}] = &drift.Differ[i]
+	}
+	for i := range rows {
+		rows[i].Drift = found[place{rows[i].Task, rows[i].Node}]
+	}
+	return rows
 }
 
 // RowsOf are the tasks of a stored plan, or of one that is only shown, that run on its nodes.
@@ -98,11 +120,15 @@ func Groups(rows []Row) []Group {
 		for _, role := range r.Roles {
 			roles[i][role]++
 		}
-		c, known := causes[i][r.Why]
+		reason := r.Why
+		if r.Drift != nil {
+			reason += "\n" + strings.Join(r.Drift.Difference, "\n")
+		}
+		c, known := causes[i][reason]
 		if !known {
 			c = len(g.Reasons)
-			causes[i][r.Why] = c
-			g.Reasons = append(g.Reasons, Cause{Why: r.Why})
+			causes[i][reason] = c
+			g.Reasons = append(g.Reasons, Cause{Why: r.Why, Drift: r.Drift})
 		}
 		g.Reasons[c].Nodes = append(g.Reasons[c].Nodes, r.Node)
 	}

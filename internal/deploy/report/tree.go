@@ -75,6 +75,8 @@ func (t *teller) sentence(s *plan.Step) string {
 	case plan.ByCondition:
 	case plan.ByEvent, plan.ByRefresh:
 		return s.Why.Kind + " " + s.Why.Event
+	case plan.ByDrift:
+		return "differs on the machine: " + t.hide.Text(s.Why.Event)
 	default:
 		return s.Why.Kind
 	}

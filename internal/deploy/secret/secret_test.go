@@ -199,3 +199,22 @@ func TestLongSecretsAreHidden(t *testing.T) {
 		t.Errorf("a piece of %d bytes", n)
 	}
 }
+
+// TestLinesOfFiles hides by the key what nobody knows the value of.
+func TestLinesOfFiles(t *testing.T) {
+	for line, want := range map[string]string{
+		"password = hunter2":       "password = <redacted>",
+		`  "admin_token": "x",`:    `  "admin_token": <redacted>`,
+		"export DB_PASSWORD=a b":   "export DB_PASSWORD=<redacted>",
+		"- db.secret: x":           "- db.secret: <redacted>",
+		"password =":               "password =",
+		"user = password":          "user = password",
+		"the password is not told": "the password is not told",
+		"host: db.example":         "host: db.example",
+		"":                         "",
+	} {
+		if got := Line(line); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}

@@ -239,6 +239,7 @@ func Run(t *testing.T, reach Reach) {
 		{"a delay", delay},
 		{"orders beside one another", beside},
 		{"tasks", tasks},
+		{"checks of tasks", checks},
 		{"a task that is ended", taskIsEnded},
 		{"a task that goes on", taskGoesOn},
 		{"a task's secrets", taskSecrets},

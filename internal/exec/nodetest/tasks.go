@@ -80,6 +80,38 @@ func tasks(r *Rig) {
 	r.Must(r.Node.RunTask(r.Context(), Order(1, 5), noop, out.line))
 }
 
+// What differs is told without secrets; what is no answer is an error.
+func checks(r *Rig) {
+	const hidden = "correct-horse"
+	ask := func(command string) agent.Check {
+		text, err := json.Marshal(command)
+		r.Must(err)
+		return agent.Check{Type: "shell", Parameters: json.RawMessage(`{"cmd":"x"}`), Command: text, Hidden: secret.NewValues([]string{hidden})}
+	}
+	found, err := r.Node.Compare(r.Context(), ask("echo it is "+hidden+"; exit 1"))
+	r.Must(err)
+	if want := "it is " + secret.Mark; !found.Differs || found.Summary != want || !slices.Equal(found.Difference, []string{want}) {
+		r.Errorf("what differs is %+v", found)
+	}
+	found, err = r.Node.Compare(r.Context(), ask("true"))
+	r.Must(err)
+	if found.Differs {
+		r.Errorf("what is as it should be: %+v", found)
+	}
+	_, err = r.Node.Compare(r.Context(), ask("nosuch-"+hidden))
+	r.Want(fault.Failed, err)
+	if strings.Contains(err.Error(), hidden) {
+		r.Errorf("it is told %v", err)
+	}
+	_, err = r.Node.Compare(r.Context(), agent.Check{Type: "shell", Parameters: json.RawMessage(`{"cmd":"x"}`)})
+	r.Want(fault.Unsupported, err)
+	found, err = r.Node.Compare(r.Context(), agent.Check{Type: "upload_file", Parameters: json.RawMessage(`{"path":"/nowhere/to/be/found","data":"x"}`)})
+	r.Must(err)
+	if !found.Differs || found.Summary != "/nowhere/to/be/found is not there" {
+		r.Errorf("a file that is not there: %+v", found)
+	}
+}
+
 func taskIsEnded(r *Rig) {
 	p, out := r.Pipe(), newOutput()
 	ctx, stop := context.WithCancelCause(r.Context())
