@@ -56,7 +56,7 @@ const changing = `
 	debug: delay test-osparams
 	deploy: plan resume retry run stop
 	deploy env: put
-	deploy graph: put
+	deploy graph: fmt put
 	deploy node: put
 	group: add add-tags assign-nodes modify remove-tags rename
 	image: add

@@ -51,7 +51,7 @@ func Command(sh *shell.Shell) *cobra.Command {
 	cmd.AddCommand(
 		sh.Group("env", "Environments", lists.Command(sh, EnvironmentList), lists.FieldsCommand(sh, EnvironmentList), envPut(sh), envShow(sh), envDelete(sh)),
 		sh.Group("node", "Nodes of environments", nodePut(sh), nodeDelete(sh), nodeForget(sh)),
-		sh.Group("graph", "Task graphs", graphPut(sh), graphShow(sh), graphDelete(sh)),
+		sh.Group("graph", "Task graphs", graphPut(sh), graphShow(sh), graphDelete(sh), shell.Heeding(nil, newFormat())),
 		deployRun(sh), deployStop(sh), deployGoOn(sh, "resume", "Let a deployment go on that was stopped or failed; what failed stays so", false),
 		deployGoOn(sh, "retry", "Try again what failed in a deployment, and what depends on it", true),
 		deployStatus(sh), deployWatch(sh), deployLogs(sh), deployPicture(sh), deployDelete(sh), history, tasks, deployDiff(sh), deployConsole(sh))
