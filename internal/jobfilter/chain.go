@@ -90,14 +90,11 @@ func assemble(rules []Rule, prepared map[string]*compiled) (*Chain, error) {
 	slices.SortStableFunc(sorted, Compare)
 	c := &Chain{strikes: strikes{of: map[string]int{}}}
 	for _, r := range sorted {
-		compiled, err := compileRule(r, prepared[r.UUID])
+		compiled, err := compileRule(r, prepared[r.UUID], &c.strikes)
 		if err != nil {
 			return nil, err
 		}
 		c.rules = append(c.rules, compiled)
-		for i := range r.Predicates {
-			c.strikes.patterns = append(c.strikes.patterns, patternsOf(&r.Predicates[i])...)
-		}
 		switch {
 		case r.Deciding():
 			c.deciding = append(c.deciding, compiled)
@@ -109,12 +106,13 @@ func assemble(rules []Rule, prepared map[string]*compiled) (*Chain, error) {
 }
 
 // compileRule prepares a rule, with the tests of what it was before if they are
-// those of the same predicates.
-func compileRule(r *Rule, before *compiled) (compiled, error) {
+// those of the same predicates. Tests that are searched for with patience have it of
+// their chain.
+func compileRule(r *Rule, before *compiled, patience *strikes) (compiled, error) {
 	if !known(r.Action.Kind) {
 		return compiled{}, fault.New(fault.Invalid, "filter rule %s has the unknown action %q", r.UUID, r.Action.Kind)
 	}
-	if before != nil && before.rule.Watermark == r.Watermark && same(before.rule.Predicates, r.Predicates) {
+	if before != nil && before.rule.Watermark == r.Watermark && same(before.rule.Predicates, r.Predicates) && !before.backtracks() {
 		return compiled{rule: r, tests: before.tests}, nil
 	}
 	cheapFirst := make([]*Predicate, len(r.Predicates))
@@ -127,9 +125,14 @@ func compileRule(r *Rule, before *compiled) (compiled, error) {
 	slices.SortStableFunc(cheapFirst, func(a, b *Predicate) int { return a.kind().cost - b.kind().cost })
 	c := compiled{rule: r}
 	for _, p := range cheapFirst {
-		c.tests = append(c.tests, costed{p.compile(r.Watermark), costOf(p)})
+		c.tests = append(c.tests, costed{p.compile(r.Watermark, patience), costOf(p)})
 	}
 	return c, nil
+}
+
+// backtracks reports whether a test has patterns that need backtracking.
+func (c *compiled) backtracks() bool {
+	return slices.ContainsFunc(c.tests, func(t costed) bool { return t.cost.backtracks })
 }
 
 // same reports whether two lists are one and the same, which nobody changes.

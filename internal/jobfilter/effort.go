@@ -81,21 +81,6 @@ func costOf(p *Predicate) cost {
 	return c
 }
 
-// patternsOf are the patterns of a predicate that need backtracking.
-func patternsOf(p *Predicate) []*qlang.Regex {
-	if p.Of != nil {
-		return patternsOf(p.Of)
-	}
-	var out []*qlang.Regex
-	qlang.Walk(p.Expr, func(_ string, n qlang.Node) bool {
-		if m, ok := n.(*qlang.Match); ok && !m.Regex.Linear() {
-			out = append(out, m.Regex)
-		}
-		return true
-	})
-	return out
-}
-
 // meter counts the steps of one decision.
 type meter struct {
 	chain  *Chain

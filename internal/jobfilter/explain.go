@@ -311,7 +311,7 @@ next:
 
 func (s scope[T]) traceLeaf(n qlang.Node, at string, c T, watermark int64) trace {
 	name, _ := qlang.Field(n)
-	result := ask(n, s.constant(watermark))(s.field(name)(c))
+	result := ask(n, s.reading(watermark, nil))(s.field(name)(c))
 	get := s.field(name)
 	if s.shown != nil {
 		get = s.shown(name)

@@ -41,7 +41,7 @@ type predicateKind struct {
 	parse func(args []any, at string, depth int) (*Predicate, error)
 	// compile and explain say whether the predicate holds, the one fast, the
 	// other with evidence.
-	compile func(p *Predicate, watermark int64) test
+	compile func(p *Predicate, watermark int64, patience *strikes) test
 	explain func(p *Predicate, watermark int64, at string, j subject) Finding
 	// check warns of what is legal and probably not meant.
 	check func(p *Predicate, at string) []Warning
@@ -93,7 +93,9 @@ func expressionKind[T any](name, doc string, cost int, s scope[T]) predicateKind
 			}
 			return &Predicate{Name: name, Expr: expr}, nil
 		},
-		compile: func(p *Predicate, watermark int64) test { return s.compile(p.Expr, watermark) },
+		compile: func(p *Predicate, watermark int64, patience *strikes) test {
+			return s.compile(p.Expr, s.reading(watermark, patience))
+		},
 		explain: func(p *Predicate, watermark int64, at string, j subject) Finding {
 			return s.explain(p.Expr, watermark, at+"[1]", j)
 		},
@@ -115,8 +117,8 @@ func notKind() predicateKind {
 			}
 			return &Predicate{Name: "not", Of: of}, nil
 		},
-		compile: func(p *Predicate, watermark int64) test {
-			of := p.Of.compile(watermark)
+		compile: func(p *Predicate, watermark int64, patience *strikes) test {
+			of := p.Of.compile(watermark, patience)
 			return func(id int64, ops []*opcode.Opcode) bool { return !of(id, ops) }
 		},
 		explain: func(p *Predicate, watermark int64, at string, j subject) Finding {
@@ -135,7 +137,9 @@ func (p *Predicate) kind() predicateKind {
 	return k
 }
 
-func (p *Predicate) compile(watermark int64) test { return p.kind().compile(p, watermark) }
+func (p *Predicate) compile(watermark int64, patience *strikes) test {
+	return p.kind().compile(p, watermark, patience)
+}
 
 func (p *Predicate) explain(watermark int64, at string, j subject) Finding {
 	return p.kind().explain(p, watermark, at, j)

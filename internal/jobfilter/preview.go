@@ -203,7 +203,7 @@ func (p *Prospect) everyNew() Effect {
 	}
 	for i := range r.Predicates {
 		asked := &r.Predicates[i]
-		holds := asked.compile(r.Watermark)
+		holds := asked.compile(r.Watermark, nil)
 		if !asked.ofJobID() || !holds(p.Next, nil) || !holds(math.MaxInt64, nil) {
 			return NoEffect
 		}

@@ -275,52 +275,60 @@ func reasonText(name string) func(*reason.Entry) string {
 }
 
 // compile turns an expression into a test on jobs.
-func (s scope[T]) compile(n qlang.Node, watermark int64) test {
+func (s scope[T]) compile(n qlang.Node, r reading) test {
 	if s.direct != nil {
-		if t := s.direct(n, watermark); t != nil {
+		if t := s.direct(n, r.watermark); t != nil {
 			return t
 		}
 	}
-	return s.any(s.closure(n, s.constant(watermark)))
+	return s.any(s.closure(n, r))
 }
 
-func (s scope[T]) constant(watermark int64) func(qlang.Value) qlang.Value {
+// reading is how the constants of an expression are read, and with how much patience its patterns are searched for.
+type reading struct {
+	watermark int64
+	constant  func(qlang.Value) qlang.Value
+	patience  *strikes
+}
+
+func (s scope[T]) reading(watermark int64, patience *strikes) reading {
+	r := reading{watermark, func(v qlang.Value) qlang.Value { return v }, patience}
 	if s.constants {
-		return withWatermark(watermark)
+		r.constant = withWatermark(watermark)
 	}
-	return func(v qlang.Value) qlang.Value { return v }
+	return r
 }
 
-func (s scope[T]) closure(n qlang.Node, constant func(qlang.Value) qlang.Value) func(T) truth {
+func (s scope[T]) closure(n qlang.Node, r reading) func(T) truth {
 	switch x := n.(type) {
 	case *qlang.All:
 		return func(T) truth { return yes }
 	case *qlang.Not:
-		arg := s.closure(x.Arg, constant)
+		arg := s.closure(x.Arg, r)
 		return func(c T) truth { return arg(c).negated() }
 	case *qlang.And:
-		return s.least(x.Args, constant)
+		return s.least(x.Args, r)
 	case *qlang.Or:
-		return s.greatest(x.Args, constant)
+		return s.greatest(x.Args, r)
 	}
 	name, _ := qlang.Field(n)
-	if get, q := s.text(name), askText(n); get != nil && q != nil {
+	if get, q := s.text(name), askText(n, r); get != nil && q != nil {
 		return func(c T) truth { return q(get(c)) }
 	}
-	get, q := s.field(name), ask(n, constant)
+	get, q := s.field(name), ask(n, r)
 	return func(c T) truth { return q(get(c)) }
 }
 
-func (s scope[T]) closures(args []qlang.Node, constant func(qlang.Value) qlang.Value) []func(T) truth {
+func (s scope[T]) closures(args []qlang.Node, r reading) []func(T) truth {
 	out := make([]func(T) truth, len(args))
 	for i, a := range args {
-		out[i] = s.closure(a, constant)
+		out[i] = s.closure(a, r)
 	}
 	return out
 }
 
-func (s scope[T]) least(args []qlang.Node, constant func(qlang.Value) qlang.Value) func(T) truth {
-	all := s.closures(args, constant)
+func (s scope[T]) least(args []qlang.Node, r reading) func(T) truth {
+	all := s.closures(args, r)
 	return func(c T) truth {
 		result := yes
 		for _, arg := range all {
@@ -332,8 +340,8 @@ func (s scope[T]) least(args []qlang.Node, constant func(qlang.Value) qlang.Valu
 	}
 }
 
-func (s scope[T]) greatest(args []qlang.Node, constant func(qlang.Value) qlang.Value) func(T) truth {
-	all := s.closures(args, constant)
+func (s scope[T]) greatest(args []qlang.Node, r reading) func(T) truth {
+	all := s.closures(args, r)
 	return func(c T) truth {
 		result := no
 		for _, arg := range all {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/reason"
@@ -22,12 +23,11 @@ const (
 
 // strikes counts, by submitter, the matches that exceeded their limits.
 type strikes struct {
-	// patterns are those of all rules that need backtracking.
-	patterns []*qlang.Regex
-	// mu also keeps two decisions from searching at the same time: then what a search took
-	// is known to be of this job.
+	// mu also keeps two decisions from searching at the same time.
 	mu sync.Mutex
 	of map[string]int
+	// left is how many matches may still exceed their limits in the decision that searches now.
+	left int
 }
 
 // ask asks a test with such patterns. It does not know when searching took too long, or
@@ -39,24 +39,35 @@ func (s *strikes) ask(t test, id int64, ops []*opcode.Opcode) (holds, unsearched
 	if _, known := s.of[who]; !known && len(s.of) >= maxSubmitters {
 		who = ""
 	}
-	if s.of[who] >= maxStrikes {
+	patience := maxStrikes - s.of[who]
+	if patience <= 0 {
 		return false, true
 	}
-	before := s.total()
+	s.left = patience
 	holds = t(id, ops)
-	more := s.total() - before
-	if more > 0 {
+	if more := patience - s.left; more > 0 {
 		s.of[who] += more
+		return holds, true
 	}
-	return holds, more > 0
+	return holds, false
 }
 
-func (s *strikes) total() int {
-	n := 0
-	for _, p := range s.patterns {
-		n += p.Strikes()
+// errNoPatience is why a pattern is not searched for.
+var errNoPatience = fault.New(fault.TooLarge, "%s", tooLong)
+
+// search searches for a pattern in one of the texts of a job, of which there may be hundreds: those behind the ones with which patience ended are not searched. Nobody's patience has no end.
+func (s *strikes) search(p *qlang.Regex, text string) (bool, error) {
+	if s == nil || p.Linear() {
+		return p.Search(text)
 	}
-	return n
+	if s.left <= 0 {
+		return false, errNoPatience
+	}
+	found, err := p.Search(text)
+	if err != nil {
+		s.left--
+	}
+	return found, err
 }
 
 // submitter is the account that handed the job in, as the surface that took it says; empty

@@ -122,18 +122,17 @@ func show(v any) string {
 // A question asks one thing of a value.
 type question func(v value) truth
 
-// ask compiles the leaf n. The function constant may replace a constant of the
-// expression.
-func ask(n qlang.Node, constant func(qlang.Value) qlang.Value) question {
+// ask compiles the leaf n.
+func ask(n qlang.Node, r reading) question {
 	switch x := n.(type) {
 	case *qlang.True:
 		return isTrue
 	case *qlang.Compare:
-		return compare(x.Op, constant(x.Value))
+		return compare(x.Op, r.constant(x.Value))
 	case *qlang.Contains:
-		return contains(constant(x.Value))
+		return contains(r.constant(x.Value))
 	case *qlang.Match:
-		return match(x.Regex)
+		return match(x.Regex, r.patience)
 	case *qlang.Missing:
 		return func(v value) truth { return truthOf(v.kind == absent || v.kind == null) }
 	}
@@ -142,7 +141,7 @@ func ask(n qlang.Node, constant func(qlang.Value) qlang.Value) question {
 
 // askText is ask for a field that always is text; nil if the question is not
 // about text.
-func askText(n qlang.Node) func(s string) truth {
+func askText(n qlang.Node, r reading) func(s string) truth {
 	switch x := n.(type) {
 	case *qlang.Compare:
 		c := x.Value.Text
@@ -151,7 +150,7 @@ func askText(n qlang.Node) func(s string) truth {
 		}
 	case *qlang.Match:
 		return func(s string) truth {
-			found, err := x.Regex.Search(s)
+			found, err := r.patience.search(x.Regex, s)
 			if err != nil {
 				return unknown
 			}
@@ -245,7 +244,7 @@ func contains(c qlang.Value) question {
 
 // match searches text, and numbers in their decimal form. A pattern that
 // exceeds its time is not answered.
-func match(re *qlang.Regex) question {
+func match(re *qlang.Regex, patience *strikes) question {
 	return func(v value) truth {
 		var s string
 		switch v.kind {
@@ -258,7 +257,7 @@ func match(re *qlang.Regex) question {
 		default:
 			return unknown
 		}
-		found, err := re.Search(s)
+		found, err := patience.search(re, s)
 		if err != nil {
 			return unknown
 		}
