@@ -2,6 +2,7 @@ package machine
 
 import (
 	"math"
+	"slices"
 
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/jobfilter"
@@ -298,16 +299,22 @@ func (m *Machine) redecide(e *entry, rule jobfilter.Decision) {
 		}
 	case inLocks, inGranted:
 		e.rule = rule
-		if k := rule.Action().Kind; k != jobfilter.Pause && k != jobfilter.Reject {
-			m.recount(e)
+		m.leaveBuckets(e)
+		if k := rule.Action().Kind; k == jobfilter.Pause || k == jobfilter.Reject || m.anyFull(e) {
+			m.requeue(e)
 			return
 		}
-		m.requeue(e)
+		m.enterBuckets(e)
 	default:
 		m.leave(e)
 		e.rule = rule
 		m.sort(e)
 	}
+}
+
+// anyFull reports whether a bucket that an entry belongs to has no place for it.
+func (m *Machine) anyFull(e *entry) bool {
+	return slices.ContainsFunc(schedule.Buckets(e.rule, e.adhoc), func(b schedule.Bucket) bool { return m.inFlight(b) >= b.Limit })
 }
 
 // requeue takes back that an opcode is in flight.

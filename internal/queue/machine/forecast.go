@@ -70,7 +70,7 @@ func ended(was *entry, rule jobfilter.Decision, end *job.Job) string {
 	switch {
 	case rule.Action().Kind != jobfilter.Reject:
 		return fmt.Sprintf("ends as %s with a job on which it depends", end.Status())
-	case was.place == inLocks || was.place == inGranted:
+	case was.waitsForLocks():
 		return "gives up its wait for locks and is cancelled"
 	}
 	return "is cancelled"
@@ -95,7 +95,7 @@ func (o *outlook) effect(was, is *entry) (jobfilter.Effect, string) {
 		return effect, fmt.Sprintf("opcode %d completes, the %d behind it are %s", next, behind, word)
 	case is.place == inHold && was.place == inHold:
 		return jobfilter.NoEffect, "nothing changes: " + after.String() + " as before"
-	case is.place == inHold && (was.place == inLocks || was.place == inGranted):
+	case is.place == inHold && was.waitsForLocks():
 		return jobfilter.WouldHold, "gives up its wait for locks and is held"
 	case is.place == inHold:
 		return jobfilter.WouldHold, "is held"
@@ -121,9 +121,17 @@ const lastOpcode = "nothing changes: its last opcode runs already and completes"
 // seat tells where a job stands in the bucket of its rule.
 func (o *outlook) seat(was, is *entry) string {
 	bucket := schedule.Buckets(is.rule, nil)[0]
-	if was.job.Busy() {
+	switch back := was.waitsForLocks() && !slices.Contains(is.buckets, bucket); {
+	case back:
+		return "gives up its wait for locks, and " + o.line(is, bucket)
+	case was.job.Busy():
 		return "goes on, and has one of the places"
 	}
+	return o.line(is, bucket)
+}
+
+// line tells where a job stands that has no place yet.
+func (o *outlook) line(is *entry, bucket schedule.Bucket) string {
 	e, goesOn := o.free.jobs.Get(is.id())
 	switch {
 	case goesOn && slices.Contains(e.buckets, bucket):

@@ -208,6 +208,9 @@ func (m *Machine) firstWaiting(b schedule.Bucket) (w waiter, some bool) {
 // controller before: nothing but its end moves the job from there.
 func (e *entry) begun() bool { return e.place == inRunner || e.place == inResume }
 
+// waitsForLocks reports whether the opcode in flight has begun nothing: it waits for its locks, or for a slot with them.
+func (e *entry) waitsForLocks() bool { return e.place == inLocks || e.place == inGranted }
+
 // enter puts an entry that is nowhere into a line.
 func (m *Machine) enter(e *entry, p place) {
 	e.place, e.rank = p, e.newRank()

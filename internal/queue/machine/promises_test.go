@@ -2,6 +2,7 @@ package machine
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -173,5 +174,38 @@ func TestPlaceInLine(t *testing.T) {
 		if len(x.Buckets) != 1 || x.Buckets[0].Place != place {
 			t.Errorf("place %+v, want %d", x.Buckets, place)
 		}
+	}
+}
+
+// A limit that comes while jobs wait for their locks takes back all but as many as it lets run, the last in line first; what runs already counts.
+func TestALimitHoldsForWhoWaitsForLocks(t *testing.T) {
+	d := newDesk(t, 10, Loaded{})
+	holder := d.submit("=web1")
+	var waiting []job.ID
+	for range 4 {
+		waiting = append(waiting, d.submit("web1")) // shared: all begin at once when it is free
+	}
+	running := d.submit("")
+	plan, err := d.PlanRules(put(aRule("limit", 0, `["RATE_LIMIT",2]`, `[["jobid",[">","id",`+holder.String()+`]]]`)), inTurn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	effects, _ := d.Forecast(plan, d.now)
+	for _, f := range effects {
+		told = append(told, f.Text)
+	}
+	want := []string{"goes on, and has one of the places", "gives up its wait for locks, and waits for one of the 2 places, as number 1 in line",
+		"gives up its wait for locks, and waits for one of the 2 places, as number 2 in line", "gives up its wait for locks, and waits for one of the 2 places, as number 3 in line",
+		"goes on, and has one of the places"}
+	if !slices.Equal(told, want) {
+		t.Errorf("foretold:\n%s", strings.Join(told, "\n"))
+	}
+	d.do(plan)
+	if got := starts(d.end(holder)); !slices.Equal(got, waiting[:1]) {
+		t.Errorf("beside job %d began %v, want one of them", running, got)
+	}
+	if got := starts(d.end(running)); !slices.Equal(got, waiting[1:2]) {
+		t.Errorf("then began %v", got)
 	}
 }

@@ -75,20 +75,39 @@ func (s SetRules) apply(m *Machine) {
 	m.revision++
 	m.out.Rules = s.changed
 	m.out.Holds = make([]job.ID, 0, len(s.decided))
-	for _, d := range s.decided {
-		m.reconsider(d.id, d.rule)
-	}
+	all := slices.Clone(s.decided)
 	// Jobs that came after the plan was made.
-	var newer []job.ID
-	m.jobs.Ascend(s.seen+1, func(id job.ID, _ *entry) bool {
-		newer = append(newer, id)
+	m.jobs.Ascend(s.seen+1, func(id job.ID, e *entry) bool {
+		all = append(all, decided{id, s.chain.Decide(int64(id), e.inputs)})
 		return true
 	})
-	for _, id := range newer {
-		if e := m.entry(id); e != nil {
-			m.reconsider(id, s.chain.Decide(int64(id), e.inputs))
+	var waiting []decided
+	for _, d := range all {
+		if e, lives := m.jobs.Get(d.id); lives && e.waitsForLocks() {
+			waiting = append(waiting, d)
+		} else {
+			m.reconsider(d.id, d.rule)
 		}
 	}
+	// They have begun nothing: of a limit they get what those leave that have, as they are served.
+	slices.SortFunc(waiting, func(a, b decided) int {
+		if m.rankOf(a.id).less(m.rankOf(b.id)) {
+			return -1
+		}
+		return 1
+	})
+	for _, d := range waiting {
+		m.reconsider(d.id, d.rule)
+	}
+}
+
+// rankOf is the place of a job among those that are served.
+func (m *Machine) rankOf(id job.ID) rank {
+	e, lives := m.jobs.Get(id)
+	if !lives {
+		return rank{id: id}
+	}
+	return e.newRank()
 }
 
 // reconsider lets a new decision take effect on a job, unless it has ended with
