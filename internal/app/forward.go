@@ -128,7 +128,9 @@ func newLeaderClient(g *group) *leaderClient {
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", "leader", r.In.Host
 			r.Out.URL.RawQuery = r.In.URL.RawQuery // whole: what cannot be read of it the leader refuses
+			// Both are ours to say: a client's header Connection may name them, and what it names the proxy has taken out.
 			r.Out.Header.Set(headerRemote, r.In.RemoteAddr)
+			r.Out.Header.Set(headerSurface, r.In.Header.Get(headerSurface))
 			forwarded.Copy(r.Out.Header, r.In.Header)
 		},
 		Transport: l, FlushInterval: -1, ErrorHandler: l.failed,
@@ -333,12 +335,10 @@ func (c *controller) serve(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	defer answered()
-	h := c.rapi
-	switch r.Header.Get(headerSurface) {
-	case surfaceCompute:
-		h = c.compute
-	case surfaceWeb:
-		h = c.page
+	h := map[string]http.Handler{surfaceRAPI: c.rapi, surfaceCompute: c.compute, surfaceWeb: c.page}[r.Header.Get(headerSurface)]
+	if h == nil { // it came to none that lets it in
+		unavailable(w, r, http.StatusBadGateway, "the request does not say to which surface it came")
+		return true
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)

@@ -38,6 +38,7 @@ func TestRefusalsAreInTheWordsOfTheSurface(t *testing.T) {
 		} {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, c.path, http.NoBody)
 			r.Header.Set(headerSurface, "another")
+			r.Header.Set("Connection", headerSurface+", "+headerRemote) // the proxy takes out what this names
 			out := httptest.NewRecorder()
 			c.front.ServeHTTP(out, r)
 			if got := strings.TrimSpace(out.Body.String()); out.Code != http.StatusServiceUnavailable || got != c.want {
