@@ -38,6 +38,8 @@ type masterIP struct {
 	held *masterAddress
 	up   bool
 	down bool
+	// leads says that it is this controller's to have.
+	leads bool
 }
 
 // masterAddress is the address of a cluster, and where it is to be.
@@ -167,7 +169,7 @@ func (m *masterIP) keep(ctx context.Context, shown *picture.Picture) error {
 		return nil
 	}
 	m.mu.Lock()
-	m.down = false
+	m.down, m.leads = false, true
 	m.mu.Unlock()
 	defer m.leave()
 	failures := 0
@@ -195,13 +197,30 @@ func (m *masterIP) keep(ctx context.Context, shown *picture.Picture) error {
 
 // leave takes the address away, for this controller leads no more.
 func (m *masterIP) leave() {
-	ctx, done := context.WithTimeout(context.Background(), m.parting)
-	defer done()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.stop(ctx); err != nil {
+	m.leads = false
+	m.part(0)
+}
+
+// part takes the address away, and tries again and again if that fails, for two machines that answer for it are worse than none; for who holds mu.
+func (m *masterIP) part(failures int) {
+	ctx, done := context.WithTimeout(context.Background(), m.parting)
+	defer done()
+	err := m.stop(ctx)
+	if err == nil {
+		return
+	}
+	if failures == 0 {
 		m.log.Warn("the cluster's address may still be on this machine, which does not lead any more", "error", err)
 	}
+	time.AfterFunc(m.pauses.After(failures+1), func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if !m.leads {
+			m.part(failures + 1)
+		}
+	})
 }
 
 // recover takes away what a controller that was killed has left on this machine.

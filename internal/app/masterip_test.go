@@ -153,6 +153,19 @@ func TestTheAddressIsTriedAgain(t *testing.T) {
 	k.awaits("start 192.0.2.1 eth0 24 4; ")
 }
 
+// What could not be taken away at the end of a term is tried again, until that is done or this controller leads again.
+func TestTheAddressIsLeftAgain(t *testing.T) {
+	k := newAddressKeeper(t)
+	k.shows("192.0.2.1", "eth0")
+	end := k.leads()
+	k.awaits("start 192.0.2.1 eth0 24 4; ")
+	k.refuses("stop", true)
+	end()
+	k.called("start 192.0.2.1 eth0 24 4; ")
+	k.refuses("stop", false)
+	k.awaits("start 192.0.2.1 eth0 24 4; stop 192.0.2.1 eth0 24 4; ")
+}
+
 // What somebody has taken down stays down for the term, and what was left by a controller that was killed is taken away.
 func TestTheAddressIsTakenDown(t *testing.T) {
 	k := newAddressKeeper(t)
@@ -177,10 +190,13 @@ func TestTheAddressIsTakenDown(t *testing.T) {
 	k.refuses("stop", true)
 	k.recover()
 	k.called("")
-	k.again()
 	k.refuses("stop", false)
-	k.recover()
-	k.called("stop 192.0.2.1 eth0 24 4; ")
+	k.awaits("stop 192.0.2.1 eth0 24 4; ") // it is tried again
+	k.mu.Lock()                            // until that is over
+	if k.held != nil {
+		t.Errorf("it may still be here: %+v", k.held)
+	}
+	k.mu.Unlock()
 	k.again()
 	k.recover() // there is nothing any more
 	k.called("stop 192.0.2.1 eth0 24 4; ")
