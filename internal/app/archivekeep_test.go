@@ -124,14 +124,14 @@ func TestEventsArePrunedByThemselves(t *testing.T) {
 					return queue.EventPruning{}, nil
 				})
 			}()
-			time.Sleep(20 * time.Minute)
+			time.Sleep(pruneEvery)
 			stop()
 			if err := <-over; err != nil {
 				t.Error(err)
 			}
 			want := time.Time{}
 			if keep.Events > 0 {
-				want = begun.Add(pruneEvery - time.Minute)
+				want = begun.Add(pruneEvery/2 - time.Minute) // between two of jobs
 			}
 			if len(asked) != 1 || !asked[0].Equal(want) {
 				t.Errorf("%v were pruned, want %v", asked, want)

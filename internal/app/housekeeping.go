@@ -56,9 +56,10 @@ func keepWithin(ctx context.Context, keep Keep, log *slog.Logger, prune func(con
 	})
 }
 
-// keepEvents removes events that are older than they need be, until ctx ends.
+// keepEvents removes events that are older than they need be, until ctx ends. Only one prunes at a time, and who comes second gives up: events have their turn
+// between those of jobs, or the same ones would give up each time.
 func keepEvents(ctx context.Context, keep Keep, log *slog.Logger, prune func(context.Context, time.Time, time.Duration, *queue.By) (queue.EventPruning, error)) error {
-	return regularly(ctx, pruneEvery, func() error {
+	return regularlyFrom(ctx, pruneEvery/2, pruneEvery, func() error {
 		var before time.Time
 		if keep.Events > 0 {
 			before = time.Now().Add(-keep.Events)
@@ -94,13 +95,19 @@ func keepDeployments(ctx context.Context, keep Keep, log *slog.Logger, prune fun
 // regularly does something at each interval, until ctx ends, which is no error, or
 // it returns one.
 func regularly(ctx context.Context, every time.Duration, do func() error) error {
-	tick := time.NewTicker(every)
+	return regularlyFrom(ctx, every, every, do)
+}
+
+// regularlyFrom is regularly with another time until the first.
+func regularlyFrom(ctx context.Context, first, every time.Duration, do func() error) error {
+	tick := time.NewTicker(first)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+			tick.Reset(every)
 		}
 		if err := do(); err != nil {
 			return err
