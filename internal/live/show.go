@@ -12,9 +12,42 @@ import (
 	"github.com/drover-project/drover/internal/store"
 )
 
+// windowEvery is how far behind an answer may be whose filter has distances from now (-1h): it is the one of a moment that is so old at most.
+const windowEvery = 30 * time.Second
+
 // Show yields the whole answer of a query, its rows in their order: as it is, and then each time something in it is new, but not before a rest is over, which
-// several changes share. It ends with ctx, which is no error. What Follow says of values that only nodes know counts here, too.
+// several changes share. It ends with ctx, which is no error. What Follow says of values that only nodes know counts here, too. What distances in its filter
+// mean moves with time.
 func (q *Querier) Show(ctx context.Context, r query.Request, rest time.Duration) iter.Seq2[*Update, error] {
+	return func(yield func(*Update, error) bool) {
+		var last *Update
+		for ctx.Err() == nil {
+			now := time.Now()
+			at, moves, err := items.All.AsOf(r, now.Truncate(windowEvery))
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			window, end := ctx, func() {}
+			if moves {
+				window, end = context.WithDeadline(ctx, now.Truncate(windowEvery).Add(windowEvery))
+			}
+			for u, err := range q.showAt(window, at, rest) {
+				if err == nil && last != nil && sameRows(last.Events, u.Events) {
+					continue
+				}
+				if last = u; !yield(u, err) || err != nil {
+					end()
+					return
+				}
+			}
+			end()
+		}
+	}
+}
+
+// showAt is Show of a request that has no distances, until ctx ends.
+func (q *Querier) showAt(ctx context.Context, r query.Request, rest time.Duration) iter.Seq2[*Update, error] {
 	return func(yield func(*Update, error) bool) {
 		s, err := q.open(ctx, r)
 		if err != nil {
@@ -57,7 +90,11 @@ func (q *Querier) ShowGroups(ctx context.Context, r query.Request, by []string, 
 				return
 			}
 			last = u
-			if pause(ctx, nil, time.Now().Add(max(rest, restParts*time.Since(begun)))) != nil || pause(ctx, changed, time.Time{}) != nil {
+			var again time.Time
+			if _, moves, err := items.All.AsOf(r, begun); err == nil && moves {
+				again = begun.Add(windowEvery)
+			}
+			if pause(ctx, nil, time.Now().Add(max(rest, restParts*time.Since(begun)))) != nil || pause(ctx, changed, again) != nil {
 				return
 			}
 		}

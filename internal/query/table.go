@@ -151,6 +151,7 @@ type Item interface {
 	defs() []Def
 	def(name string) Def
 	times(name string) bool
+	resolve(n qlang.Node, now time.Time) qlang.Node
 	prepare(src *Source, r Request) (*Plan, error)
 	follower(r Request, now time.Time) (f follower, live bool, err error)
 	stored(r Request, now time.Time) (bool, error)

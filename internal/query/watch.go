@@ -1,11 +1,13 @@
 package query
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"time"
 
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/state"
 )
 
@@ -57,6 +59,22 @@ func (c Catalog) Watch(src *Source, r Request) (*Watch, error) {
 
 // Fields describes the columns.
 func (w *Watch) Fields() []Def { return w.fields }
+
+// AsOf returns a request in which distances from now (-1h) are what they are at one moment, and whether there are any:
+// then the answer changes as time goes by, too.
+func (c Catalog) AsOf(r Request, now time.Time) (at Request, moves bool, err error) {
+	it, r, err := c.checked(r)
+	if err != nil || r.Filter == nil {
+		return r, false, err
+	}
+	at = r
+	at.Filter = it.resolve(r.Filter, now)
+	later := it.resolve(r.Filter, now.Add(time.Hour))
+	if bytes.Equal(qlang.JSON(at.Filter), qlang.JSON(later)) {
+		return r, false, nil
+	}
+	return at, true, nil
+}
 
 // Live reports whether some values are known to nodes only: they may change
 // without a change of state, and only Again sees it.
