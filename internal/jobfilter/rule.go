@@ -87,6 +87,20 @@ func (r *Rule) Paused() string {
 	return "paused by " + r.Describe()
 }
 
+// becomes is what becomes of a job by the action of the rule that decides.
+var becomes = map[Kind]string{
+	Pause: "the job would be held by %s", Reject: "the job would be refused by %s", RateLimit: "the job would begin as %s lets it",
+}
+
+// Would says what would become of a job about which the rule decides, empty where that is nothing but that it is let through.
+func (r *Rule) Would() string {
+	text, ok := becomes[r.Action.Kind]
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf(text, r.Describe())
+}
+
 // Deciding reports whether the rule can decide about a job: it is neither
 // switched off by CONTINUE nor a shadow.
 func (r *Rule) Deciding() bool { return r.Action.Kind != Continue && !r.Shadow }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/queue/machine"
@@ -19,6 +20,8 @@ type Checked struct {
 	Steps []job.Step
 	// Placement is how the node of a new instance would be chosen, or why none would, as package placement keeps it; nil where none is to be.
 	Placement json.RawMessage
+	// Rule is the filter rule that would decide about a job of this opcode alone, as the rules are now; nil if none would.
+	Rule *jobfilter.Rule
 	// Err is why the opcode would be refused before it does anything.
 	Err error
 	// Log are the messages that it left.
@@ -29,7 +32,7 @@ type Checked struct {
 }
 
 // Check tells what opcodes would come to, each by itself and as the cluster is now. No job
-// is made, nothing changes: no rule holds it, and a drained queue is not asked. Errors:
+// is made, nothing changes: no rule holds it, though it is told which one would decide, and a drained queue is not asked. Errors:
 // fault.TooLarge, fault.Unavailable.
 func (q *Queue) Check(ctx context.Context, ops []*opcode.Opcode) ([]Checked, error) {
 	subs := []machine.Submission{{Ops: ops}}
@@ -80,8 +83,10 @@ func (q *Queue) check(ctx context.Context, op *opcode.Opcode) Checked {
 		result, c.Steps, err = q.cfg.Executors.Check(ctx, env)
 		return result, err
 	})
+	m := q.look()
+	c.Rule = m.Chain().Decide(int64(m.LastID())+1, []*opcode.Opcode{op}).Rule
 	if c.Err != nil {
-		c.Pending = q.look().About(op)
+		c.Pending = m.About(op)
 	}
 	return c
 }

@@ -19,7 +19,9 @@ type checked struct {
 	Steps []items.Step `json:"steps,omitempty"`
 	// Placement is how the node of a new instance would be chosen, or why none would.
 	Placement *items.Placement `json:"placement,omitempty"`
-	Log       [][4]any         `json:"log"`
+	// Rule says what a filter rule would do with a job of it, empty where none holds, limits or refuses it.
+	Rule string   `json:"rule,omitempty"`
+	Log  [][4]any `json:"log"`
 	// Pending are jobs about the same things after which the answer may be another one.
 	Pending []job.ID `json:"pending,omitempty"`
 }
@@ -50,6 +52,9 @@ func checkJob(ctx context.Context, d *Deps, a *arguments) (any, error) {
 
 func checkedOf(c queue.Checked) checked {
 	out := checked{OK: c.Err == nil, Result: c.Result, Steps: items.StepsOf(c.Steps), Placement: items.PlacementOf(c.Placement), Log: logRows(c.Log), Pending: c.Pending}
+	if c.Rule != nil {
+		out.Rule = c.Rule.Would()
+	}
 	if c.Err != nil {
 		pair := pairOf(c.Err)
 		out.Error, out.Fault = &pair, luxiwire.FaultOf(c.Err)

@@ -29,7 +29,9 @@ type checked struct {
 	Log    []LogEntry      `json:"log"`
 	// Placement is how the node of a new instance would be chosen, or why none would.
 	Placement *Placement `json:"placement"`
-	Pending   []job.ID   `json:"pending"`
+	// Rule says what a filter rule would do with a job of it.
+	Rule    string   `json:"rule"`
+	Pending []job.ID `json:"pending"`
 }
 
 // refusal is why an opcode would not be carried out, nil if nothing is known against it.
@@ -195,6 +197,9 @@ func answered(ctx context.Context, sh *shell.Shell, t Task, found []checked) (Ou
 			out.Status, out.Error = "refused", refusalText(err)
 			return out, err
 		}
+		if !t.Asks && c.Rule != "" {
+			out.Rule = c.Rule
+		}
 		results = append(results, c.Result)
 		out.Steps = append(out.Steps, c.Steps...)
 	}
@@ -231,6 +236,9 @@ func showAnswers(sh *shell.Shell, tasks []Task, outcomes []Outcome) error {
 			err = printResults(sh, []json.RawMessage{result})
 		default:
 			err = sh.Printf("%s\n", prefixed(o.Target, "could be done; nothing was changed"))
+			if err == nil && o.Rule != "" {
+				err = sh.Printf("  %s\n", o.Rule)
+			}
 			if err == nil && len(o.Steps) > 0 {
 				err = sh.Printf("%s", StepTable(sh, o.Steps))
 			}

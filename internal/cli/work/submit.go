@@ -111,6 +111,8 @@ type Outcome struct {
 	Error  string `json:"error,omitempty"`
 	// Note is what else is to be known of it.
 	Note string `json:"note,omitempty"`
+	// Rule says what a filter rule would do with a job of it.
+	Rule string `json:"rule,omitempty"`
 	// Steps are what it would do, if that is several things.
 	Steps []Step `json:"steps,omitempty"`
 	// Placement is how the node of a new instance would be chosen, or why none would.
