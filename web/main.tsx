@@ -10,6 +10,7 @@ import { AuditScreen, EventScreen } from "./audit/audit";
 import { CompareScreen } from "./deployments/compare";
 import { DeploymentScreen, DeploymentsScreen } from "./deployments/deployments";
 import { EnvironmentScreen } from "./deployments/environment";
+import { CreateScreen } from "./instances/create";
 import { InstanceScreen, InstancesScreen } from "./instances/instances";
 import { JobScreen } from "./job/job";
 import { JobsScreen } from "./jobs/jobs";
@@ -26,6 +27,7 @@ const screens: Record<string, { all?: ComponentType; one?: ComponentType<{ id: s
 	jobs: { all: JobsScreen, one: JobScreen },
 	nodes: { all: NodesScreen, one: NodeScreen },
 	instances: { all: InstancesScreen, one: InstanceScreen, parts: { console: SerialScreen, screen: ScreenScreen } },
+	create: { all: CreateScreen },
 	rules: { all: RulesScreen },
 	deployments: { all: DeploymentsScreen, one: DeploymentScreen },
 	environments: { one: EnvironmentScreen },

@@ -1,6 +1,6 @@
 // The one stream of this tab: it says which views are shown, and takes what is new in them.
 import { batch, computed, signal, type Signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { type Problem, who } from "./session";
 
 /** What is asked for; the names of views are those of the controller. */
@@ -43,11 +43,14 @@ export type Line = "opening" | "live" | "lost";
 export const line = signal<Line>("opening");
 export const heard = signal(0);
 export const newer = signal(false);
+/** Why the controller ended the stream, if it said so. */
+export const refusal = signal("");
 
 /** How far the controller's clock is before this machine's, in milliseconds. */
 let ahead = 0;
 let build = "";
 let socket: WebSocket | undefined;
+let opened = 0; // when that was made
 let failures = 0;
 let retry: ReturnType<typeof setTimeout> | undefined;
 let asking = false;
@@ -58,7 +61,7 @@ const silence = 40_000; // two heartbeats, and some
 export const now = signal(Date.now());
 setInterval(() => {
 	if (!document.hidden) now.value = Date.now() + ahead;
-	if (socket && heard.value !== 0 && Date.now() - heard.value > silence) socket.close();
+	if (socket && Date.now() - Math.max(heard.value, opened) > silence) socket.close();
 }, 1000);
 
 /** How old what is shown may be, in milliseconds. */
@@ -70,12 +73,14 @@ export function connect(): void {
 	clearTimeout(retry);
 	const s = new WebSocket((location.protocol === "https:" ? "wss://" : "ws://") + location.host + "/stream");
 	socket = s;
+	opened = Date.now();
 	s.onmessage = (e) => {
 		failures = 0;
 		batch(() => {
 			heard.value = Date.now();
 			if (line.value !== "live") {
 				line.value = "live";
+				refusal.value = "";
 				tell();
 			}
 			take(JSON.parse(e.data));
@@ -89,6 +94,7 @@ export function connect(): void {
 			return;
 		}
 		if (line.value === "live" || failures > 0) line.value = "lost";
+		refusal.value = e.reason;
 		failures++;
 		retry = setTimeout(check, Math.min(250 * 2 ** failures, 5000));
 	};
@@ -185,4 +191,12 @@ export function useView(ask: Ask): Shown {
 		};
 	}, [name]);
 	return mine.shown.value;
+}
+
+/** useView of a list whose limit grows: while more rows are on their way, those that there are stay. */
+export function useGrowing(ask: Ask): Shown {
+	const shown = useView(ask), of = JSON.stringify({ ...ask, limit: 0 });
+	const last = useRef({ of, shown });
+	if (shown.known || last.current.of !== of) last.current = { of, shown };
+	return last.current.shown;
 }

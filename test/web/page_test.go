@@ -91,7 +91,7 @@ func (c *cluster) link() string {
 // screens are the addresses of all of them, with what each shows of a full cluster.
 func screens(node, server string) map[string]string {
 	return map[string]string{
-		"now": "/", "jobs": "/jobs", "job": "/jobs/3", "failed": "/jobs/5", "instances": "/instances", "instance": "/instances/web1", "nodes": "/nodes", "node": "/nodes/" + node, "rules": "/rules",
+		"now": "/", "jobs": "/jobs", "job": "/jobs/3", "failed": "/jobs/5", "instances": "/instances", "create": "/create", "instance": "/instances/web1", "nodes": "/nodes", "node": "/nodes/" + node, "rules": "/rules",
 		"query": "/query", "groups": "/query?item=job&by=status&figures=count,max(id)", "audit": "/audit", "event": "/audit/1",
 		"deployments": "/deployments", "deployment": "/deployments/1?task=database", "environment": "/environments/shop?plan=now", "compare": "/compare/1/2",
 		"servers": "/servers", "server": "/servers/" + server,
@@ -599,6 +599,44 @@ func TestADeploymentIsBegunHere(t *testing.T) {
 	other.open("/deployments/1")
 	other.shows("the environment is at generation 2")
 	other.lacks(".head .buttons button")
+}
+
+// TestAnInstanceIsMadeHere: where it would go is shown while one types, and what is done to it later is shown first; what does not come back wants its name.
+func TestAnInstanceIsMadeHere(t *testing.T) {
+	c := start(t, testkit.Build(t), false)
+	tab := sitDown(t, c.Ready.Web).tab()
+	tab.open(c.link())
+	tab.open("/instances")
+	tab.click(".head a", "Create…")
+	tab.types("input[name=name]", "web1")
+	tab.types("input[name=os]", "noop")
+	tab.types("input[name=memory]", "256M")
+	tab.shows("It would go to")
+	tab.until("each node is told of", `document.querySelectorAll(".placement .rows li").length === 3`)
+	tab.shows("drover instance add web1 --os noop -B 'memory=256M'")
+	tab.axe("a new instance")
+	tab.types("main input.reason", "OPS-30: a shop\r")
+	tab.until("its job is seen to its end", `location.pathname === "/jobs/1" && document.querySelector("h1")?.innerText.includes("success")`)
+	tab.shows("OPS-30: a shop")
+	tab.open("/instances/web1")
+	tab.click(".operations button", "Stop…")
+	tab.until("what it would do is shown", `document.querySelector("dialog .steps")?.innerText.includes("stop instance web1")`)
+	tab.axe("what would be done to an instance")
+	tab.types("dialog input.reason", "OPS-31: it is late\r")
+	tab.until("its job is seen to its end", `location.pathname === "/jobs/2" && document.querySelector("h1")?.innerText.includes("success")`)
+	tab.open("/instances/web1")
+	tab.until("it is stopped", `document.querySelector("h1")?.innerText.includes("ADMIN_down")`)
+	tab.click(".operations button", "Remove…")
+	tab.types("dialog input.reason", "OPS-32: it is over")
+	tab.until("it is not done without its name", `document.querySelector("dialog button.first")?.disabled && document.querySelector("dialog .steps")`)
+	tab.types("dialog input[name=typed]", "web1\r")
+	tab.until("its job is seen to its end", `location.pathname === "/jobs/3" && document.querySelector("h1")?.innerText.includes("success")`)
+	tab.open("/nodes/" + c.node())
+	tab.click(".operations button", "Drain…")
+	tab.shows("The master role")
+	if rows := c.drover("instance", "list", "--no-headers", "-o", "name"); rows != "" {
+		t.Errorf("there still is %s", rows)
+	}
 }
 
 // TestTwoPlans are compared: what only one of them runs, and what was different.

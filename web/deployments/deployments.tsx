@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { change, go, parameter, to } from "../address";
 import { Act } from "../parts/act";
-import { Ago, Command, Empty, lasting, moment, Part, State, Wrong } from "../parts/bits";
+import { Ago, Command, Empty, lasting, moment, Part, quoted, State, Wrong } from "../parts/bits";
 import { useReady } from "../parts/frame";
 import { type Column, List } from "../parts/list";
 import { Trail } from "../parts/trail";
@@ -101,7 +101,7 @@ function Now({ d }: { d: any }) {
 			{t.held && <div class="faint">held by {t.held_why || "rule " + t.held} <a href={"/rules#" + t.held} data-in>see the rule</a></div>}
 			{t.waits_for && <div class="faint">waits for {t.waits_for.lock}{t.waits_for.job ? <>, which <a href={"/jobs/" + t.waits_for.job} data-in>job {t.waits_for.job}</a> has</> : null}</div>}
 			{t.output && <pre tabIndex={0}>{t.output.join("\n")}</pre>}
-			{t.output && <Command text={`drover deploy logs ${d.id} ${t.task} ${t.node}`} quiet />}</li>))}</ul>
+			{t.output && <Command text={`drover deploy logs ${d.id} ${quoted(t.task)} ${quoted(t.node)}`} quiet />}</li>))}</ul>
 		{lists.map(([state, l]) => l.length > 20 && <p key={state} class="faint">{l.length === 100 ? "100 or more" : l.length} are {state}; the list below has them.</p>)}
 		{d.longest.length > 0 && <details><summary>The longest chain that is left: {d.longest.length} tasks</summary><ol class="chain">{d.longest.map((t: string) => <li key={t}>{t}</li>)}</ol></details>}
 	</Part>;

@@ -1,6 +1,7 @@
 import { Ago, Command, Part, Said, size, State, Wrong } from "../parts/bits";
 import { useReady } from "../parts/frame";
 import { type Column, List } from "../parts/list";
+import { Operations } from "../parts/operate";
 import { Facts, JobsAbout, LastChange } from "../parts/thing";
 import { who } from "../session";
 import { useView } from "../stream";
@@ -17,6 +18,7 @@ const columns: Column[] = [
 export function InstancesScreen() {
 	return <List title="Instances" view="instances" item="instance" columns={columns} name={(r) => r.text("name")} href={(r) => "/instances/" + r.text("name")}
 		chips={[["All", ""], ["Running", 'status == "running"'], ["Stopped", 'status == "ADMIN_down"'], ["Not as they are to be", "status =~ m/^ERROR/"]]}
+		actions={who.value!.change && <span class="buttons"><a class="button" href="/create" data-in>Create…</a></span>}
 		empty={<><p>There is no instance. This makes one:</p><Command text="drover instance add web1 --os noop --no-name-check" /></>} />;
 }
 
@@ -32,6 +34,7 @@ export function InstanceScreen({ id }: { id: string }) {
 		<div class="head"><h1>{id} <State of={r.text("status")} /></h1>
 			{who.value!.change && [["console", "Serial console"], ["screen", "Screen"]].map(([part, name]) => <a key={part} class="button" href={`/instances/${encodeURIComponent(id)}/${part}`} data-in>{name}</a>)}
 			<Command text={instance.command} quiet /></div>
+		<Operations item="instance" name={id} uuid={r.text("uuid")} />
 		<div class="columns">
 			<Part title="How it is">
 				<Facts r={r} of={[["Is to be", "admin_state"], ["Its node told", "told_state"], ["Node", "pnode", node], ["Second copies", "snodes"], ["Memory", "oper_ram", size], ["Memory at most", "be/maxmem", size], ["Processors", "be/vcpus"],

@@ -2,6 +2,7 @@ import { nodeState } from "../now/now";
 import { Ago, Command, Empty, Meter, missing, Part, Said, size, State, Wrong } from "../parts/bits";
 import { useReady } from "../parts/frame";
 import { type Column, List } from "../parts/list";
+import { Operations } from "../parts/operate";
 import { Facts, JobsAbout, LastChange } from "../parts/thing";
 import { type Row, useView } from "../stream";
 
@@ -36,11 +37,11 @@ export function NodeScreen({ id }: { id: string }) {
 	if (!r) return <main class="message"><h1>There is no node {id}</h1><p><a href="/nodes" data-in>All nodes</a></p></main>;
 	return <main class="thing" data-id={id}>
 		<div class="head"><h1>{id} <State of={nodeState(r)} /></h1><Command text={node.command} quiet /></div>
+		<Operations item="node" name={id} uuid={r.text("uuid")} />
 		<div class="columns">
 			<Part title="How it is">
 				<Facts r={r} of={[["Memory free", "mfree", size], ["Memory", "mtotal", size], ["Disk free", "dfree", size], ["Disk", "dtotal", size], ["Processors", "ctotal"], ["Instances", "pinst_cnt"], ["Second copies", "sinst_cnt"],
 					["Group", "group"], ["Address", "pip"], ["Tags", "tags"], ["Told", "told_at", (v) => <Ago at={v} />], ["UUID", "uuid"]]} />
-				<Command text={"drover node drain " + id} /> <Command text={"drover node evacuate " + id} />
 			</Part>
 			<LastChange r={r} />
 		</div>

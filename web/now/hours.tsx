@@ -1,6 +1,6 @@
 // What the last six hours were like: how many jobs came and ended, and how long they waited, by spans of ten minutes.
 import { to } from "../address";
-import { lasting, Part } from "../parts/bits";
+import { lasting, Part, Wrong } from "../parts/bits";
 import { now, type Row, useView } from "../stream";
 
 const SPAN = 600; // seconds, as the views have it
@@ -21,6 +21,8 @@ export function Hours() {
 	const came = useView({ view: "now.hours.came" });
 	const ended = useView({ view: "now.hours.ended" });
 	const waited = useView({ view: "now.hours.waited" });
+	const wrong = came.error ?? ended.error ?? waited.error;
+	if (wrong) return <Wrong problem={wrong} />;
 	const last = Math.floor(now.value / 1000 / SPAN) * SPAN;
 	const times = Array.from({ length: COLUMNS }, (_, i) => last - (COLUMNS - 1 - i) * SPAN);
 	const columns = (rows: Row[], field: string, pieces: (rows: Row[], at: number) => Piece[]): Column[] => {

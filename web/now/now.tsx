@@ -42,9 +42,10 @@ function Health() {
 const count = (rows: Row[], ...states: string[]): number => rows.filter((r) => states.includes(r.text("status"))).reduce((n, r) => n + (r.value("count") ?? 0), 0);
 
 function Figures() {
-	const jobs = useView({ view: "now.jobs" }).rows;
-	const ended = useView({ view: "now.ended" }).rows;
-	const instances = useView({ view: "now.instances" }).rows;
+	const views = ["now.jobs", "now.ended", "now.instances"].map((view) => useView({ view }));
+	const [jobs, ended, instances] = views.map((v) => v.rows);
+	const wrong = views.find((v) => v.error)?.error;
+	if (wrong) return <Wrong problem={wrong} />;
 	const failed = count(ended, "error");
 	const broken = instances.filter((r) => r.text("status").startsWith("ERROR")).reduce((n, r) => n + r.value("count"), 0);
 	return <div class="figures">

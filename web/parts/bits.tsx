@@ -49,6 +49,9 @@ export function Ago({ at, bare }: { at: any; bare?: boolean }) {
 	return <time dateTime={new Date(t).toISOString()} title={both(t)}>{text}{!bare && text !== "now" && d > 0 ? " ago" : ""}</time>;
 }
 
+/** A text as shells take it for one word: whoever copies a command types what others have named. */
+export const quoted = (text: string): string => /^[A-Za-z0-9._][A-Za-z0-9._-]*$/.test(text) ? text : "'" + text.replaceAll("'", "'\\''") + "'";
+
 /** A command to copy. */
 export function Command({ text, quiet, name }: { text: string; quiet?: boolean; name?: string }) {
 	const [copied, setCopied] = useState(false);

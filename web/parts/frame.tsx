@@ -2,13 +2,13 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { address, go } from "../address";
 import { signOut, who } from "../session";
-import { age, line, newer } from "../stream";
+import { age, line, newer, refusal } from "../stream";
 import { lasting } from "./bits";
 
 const places = [["/", "Now", "n"], ["/jobs", "Jobs", "j"], ["/instances", "Instances", "i"], ["/nodes", "Nodes", "o"], ["/rules", "Rules", "r"], ["/deployments", "Deployments", "d"], ["/servers", "Servers", "s"], ["/query", "Query", "q"], ["/audit", "Audit", "a"]] as const;
 
 /** Screens that are no place of their own, and the place that they belong to. */
-const within: Record<string, string> = { "/environments": "/deployments", "/compare": "/deployments" };
+const within: Record<string, string> = { "/environments": "/deployments", "/compare": "/deployments", "/create": "/instances" };
 
 /** What is around every screen: where one can go, who is signed in, and whether what is shown is what is. */
 export function Frame({ children }: { children: ComponentChildren }) {
@@ -27,7 +27,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
 			<span class="me"><span title={me.change ? "may look and change" : "may look"}>{me.account}{me.change ? "" : " (read only)"}</span><button type="button" onClick={() => signOut().then(() => setStays(false), () => setStays(true))}>Sign out</button></span>
 		</header>
 		{stays && <div class="bar lost" role="alert">You are not signed out: the controller does not answer. Try it again before you leave.</div>}
-		{line.value === "lost" && <div class="bar lost" role="alert">The connection is lost. What is shown is {lasting(age.value)} old; it is tried again by itself.</div>}
+		{line.value === "lost" && <div class="bar lost" role="alert">The connection is lost. What is shown is {lasting(age.value)} old; it is tried again by itself.{refusal.value && " The controller said: " + refusal.value + "."}</div>}
 		{newer.value && <div class="bar" role="status">The controller has a newer version of this page. <button type="button" onClick={() => location.reload()}>Load it</button></div>}
 		<div id="screen">{children}</div>
 	</>;

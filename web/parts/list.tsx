@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { address, change, go, parameter, to } from "../address";
 import { ask as request } from "../session";
-import { type Field, type Row, type Shown, useView } from "../stream";
+import { type Field, type Row, type Shown, useGrowing, useView } from "../stream";
 import { Command, Empty, Wrong } from "./bits";
 import { useReady } from "./frame";
 
@@ -34,12 +34,12 @@ const height = 44;
 export function List(w: Wish) {
 	const filter = parameter("filter"), sort = parameter("sort");
 	const [limit, setLimit] = useState(200);
-	const shown = useView({ view: w.view, filter, sort, limit });
+	const shown = useGrowing({ view: w.view, filter, sort, limit });
 	const counts = useView({ view: w.view + ".count", filter });
 	useReady(shown.known);
 	const all = counts.rows.reduce((n, r) => n + (r.value("count") ?? 0), 0);
 	return <main class="list">
-		<div class="head"><h1>{w.title}</h1><span class="faint" role="status">{counts.known ? all.toLocaleString() + (filter ? " fit" : "") : ""}
+		<div class="head"><h1>{w.title}</h1><span class="faint" role="status">{counts.error ? counts.error.message : counts.known ? all.toLocaleString() + (filter ? " fit" : "") : ""}
 			{counts.rows.map((r) => <span key={r.id}> · {String(r.cells[0]?.[1] ?? "")} {r.value("count")?.toLocaleString()}</span>)}</span>{w.actions}<Command text={shown.command} quiet /></div>
 		<Filter item={w.item} value={filter} error={shown} />
 		<div class="chips" role="group" aria-label="Often wanted">{w.chips.map(([name, f]) => <a key={name} href={to(address.value.pathname, { filter: f, sort })} data-in aria-current={f === filter ? "true" : undefined}>{name}</a>)}</div>
@@ -96,7 +96,7 @@ const fieldsOf = new Map<string, Promise<Field[]>>();
 export function fields(item: string): Promise<Field[]> {
 	let found = fieldsOf.get(item);
 	if (!found) {
-		found = request<Field[]>("GET", "/api/fields/" + item).catch(() => []);
+		found = request<Field[]>("GET", "/api/fields/" + item).catch(() => { fieldsOf.delete(item); return []; });
 		fieldsOf.set(item, found);
 	}
 	return found;

@@ -6,7 +6,7 @@ import { AnyCell } from "../parts/cell";
 import { useReady } from "../parts/frame";
 import { type Column, Completed, fields as fieldsOf, Filter, mostRows, Rows } from "../parts/list";
 import { ask, type Problem, problemOf } from "../session";
-import { type Ask, type Field, useView } from "../stream";
+import { type Ask, type Field, useGrowing, useView } from "../stream";
 
 export interface Catalogue { items: { item: string; doc: string; fields: string; sort: string }[]; verbs: Record<string, string> }
 
@@ -26,7 +26,7 @@ export function QueryScreen() {
 	const [limit, setLimit] = useState(200);
 	const groups = by !== "" || figures !== "";
 	const wish: Ask = { view: "query", item, filter, sort, limit, ...(groups ? { by, figures } : { fields }) };
-	const shown = useView(wish);
+	const shown = useGrowing(wish);
 	const counted = useView({ view: "query", item, filter, figures: "count" });
 	useReady(shown.known);
 	const all: number = groups ? shown.rows.length : counted.rows[0]?.value("count") ?? shown.rows.length;

@@ -2,10 +2,10 @@
 import { useEffect, useState } from "preact/hooks";
 import { address, to } from "../address";
 import { Act } from "../parts/act";
-import { Ago, Command, Empty, Part, State, Wrong } from "../parts/bits";
+import { Ago, Command, Empty, Part, quoted, State, Wrong } from "../parts/bits";
 import { useReady } from "../parts/frame";
 import { ask, type Problem, problemOf, who } from "../session";
-import { type Row, useView } from "../stream";
+import { now, type Row, useView } from "../stream";
 
 const show = (e: Element | null) => e?.scrollIntoView({ block: "center" });
 
@@ -64,11 +64,11 @@ function Editor() {
 	const [hours, setHours] = useState("");
 	const [shadow, setShadow] = useState(false);
 	const [asks, setAsks] = useState<{ forecast: Forecast; edit: unknown; when: string; name: string; command: string }>(); // what is added is what was shown
-	const until = hours === "" ? undefined : new Date(Math.ceil(Date.now() / 60_000) * 60_000 + Number(hours) * 3_600_000).toISOString();
+	const until = hours === "" ? undefined : new Date(Math.ceil(now.value / 60_000) * 60_000 + Number(hours) * 3_600_000).toISOString();
 	const parts = { priority, action: action === "RATE_LIMIT" ? ["RATE_LIMIT", limit] : action, ...(name && { name }), ...(until && { until }), ...(shadow && { shadow }) };
 	const edit = { do: "put", rule: "", parts };
 	const { forecast, problem, stale } = usePreview(edit, when);
-	const command = `drover filter add --action ${action === "RATE_LIMIT" ? `'RATE_LIMIT ${limit}'` : action} --rule-priority ${priority}` + (when ? ` --when '${when.replaceAll("'", "'\\''")}'` : " --all-jobs") + (name ? ` --name ${name}` : "") + (hours ? ` --until ${hours}h` : "") + (shadow ? " --shadow" : "");
+	const command = `drover filter add --action ${action === "RATE_LIMIT" ? `'RATE_LIMIT ${limit}'` : action} --rule-priority ${priority}` + (when ? " --when " + quoted(when) : " --all-jobs") + (name ? " --name " + quoted(name) : "") + (hours ? ` --until ${hours}h` : "") + (shadow ? " --shadow" : "");
 	return <Part title="What if there were another rule?" command={command} id="editor">
 		<div class="editor">
 			<label class="full">Which jobs<textarea class="when" rows={2} spellcheck={false} value={when} onInput={(e) => setWhen(e.currentTarget.value)} placeholder={'opcode: OP_ID == "OP_INSTANCE_REBOOT" and instance_name =~ m/^db/'} /></label>
@@ -111,6 +111,6 @@ function Removal({ r, close }: { r: Row; close: () => void }) {
 	}}>
 		{problem && <Wrong problem={problem} />}
 		{forecast ? <Effect of={forecast} /> : <p class="faint">What that would do is worked out…</p>}
-		<Command text={"drover filter delete " + r.text("rule")} />
+		<Command text={"drover filter delete " + uuid} />
 	</Act>;
 }

@@ -44,13 +44,13 @@ export function ServerScreen({ id }: { id: string }) {
 		{r.value("unmatched") && <div class="warning">Nobody can tell which instance it is, since <Ago at={r.value("unmatched")} bare />. <Command text={"drover server match " + id + " INSTANCE"} quiet /></div>}
 		<Part title="Tags: wanted, seen, and what the cluster has" command={tags.command}>
 			{tags.error && <Wrong problem={tags.error} />}
-			{tags.known && tags.rows.length === 0 && <Empty><p>It has no tags.</p><Command text={"drover server tag add " + r.text("name") + " TAG"} /></Empty>}
+			{tags.known && tags.rows.length === 0 && <Empty><p>It has no tags.</p><Command text={"drover server tag add " + id + " TAG"} /></Empty>}
 			{tags.rows.length > 0 && (own ? <Beside rows={tags.rows} instance={r.text("instance")} /> : <Table rows={tags.rows} />)}
 		</Part>
 		<div class="columns">
 			<Part title="How it is"><Facts r={r} of={[["Instance", "instance", (v) => own ? <a href={"/instances/" + v} data-in>{v}</a> : v], ["Cluster", "backend"], ["Flavor", "flavor"], ["Image", "image"], ["Is being done", "task"], ["Made", "ctime", (v) => <Ago at={v} />],
 				["Seen first", "built", (v) => <Ago at={v} />], ["Project", "project"], ["Changes of tags", "generation"], ["UUID", "id"]]} />
-				<Command text={"drover server reconcile " + r.text("name")} quiet /></Part>
+				<Command text={"drover server reconcile " + id} quiet /></Part>
 			{own && <JobsAbout name={r.text("instance")} />}
 		</div>
 	</main>;

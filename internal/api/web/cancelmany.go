@@ -38,7 +38,7 @@ func (s *Server) meantBy(r *http.Request, filter string) ([]meant, error) {
 	if strings.TrimSpace(filter) == "" { // a filter that was forgotten is not everything
 		return nil, fault.New(fault.Invalid, "say which jobs are to be cancelled").At("filter").WithHint(`id > 0, if it is all of them`)
 	}
-	typed, err := qlang.ParseText(filter)
+	wanted, err := typed(filter)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (s *Server) meantBy(r *http.Request, filter string) ([]meant, error) {
 	if err != nil {
 		return nil, err
 	}
-	result, err := s.cfg.Querier.Query(r.Context(), query.Request{What: "job", Fields: []string{"id", "status", "summary"}, Filter: &qlang.And{Args: []qlang.Node{open, typed}},
+	result, err := s.cfg.Querier.Query(r.Context(), query.Request{What: "job", Fields: []string{"id", "status", "summary"}, Filter: &qlang.And{Args: []qlang.Node{open, wanted}},
 		Options: query.Options{Sort: query.ParseSort([]string{"id"}), Limit: mostCancelled + 1}})
 	if err != nil {
 		return nil, err

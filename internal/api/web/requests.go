@@ -51,6 +51,9 @@ var requests = []request{
 	{"POST", "/api/jobs/cancel", rights.Change, cancelMany},
 	{"POST", "/api/jobs/{id}/cancel", rights.Change, cancelJob},
 	{"POST", "/api/jobs/{id}/priority", rights.Change, changePriority},
+	{"GET", "/api/operations/{item}", rights.Look, operationsOf},
+	{"POST", "/api/operations/{item}/{do}/preview", rights.Change, previewOperation},
+	{"POST", "/api/operations/{item}/{do}", rights.Change, operate},
 	{"POST", "/api/rules/preview", rights.Change, previewRule},
 	{"POST", "/api/rules", rights.Change, changeRule},
 }

@@ -53,7 +53,14 @@ type tab struct {
 	bell    chan struct{} // something is new
 	wishes  chan wish
 	watched map[string]*watched
+	wrong   map[string]unseen // views that cannot be shown at the moment
 	hidden  bool
+}
+
+// unseen is a view that cannot be shown, and what the tab was told of it.
+type unseen struct {
+	ask  ask
+	text string
 }
 
 // watched is a view that a tab shows.
@@ -102,7 +109,7 @@ func openTab(s *Server, w http.ResponseWriter, r *http.Request, v *visitor) (any
 		return nil, nil //nolint:nilnil // it was answered
 	}
 	conn.SetReadLimit(maxWish)
-	t := &tab{s: s, v: v, conn: conn, bell: make(chan struct{}, 1), wishes: make(chan wish), watched: map[string]*watched{}}
+	t := &tab{s: s, v: v, conn: conn, bell: make(chan struct{}, 1), wishes: make(chan wish), watched: map[string]*watched{}, wrong: map[string]unseen{}}
 	ctx, end := context.WithCancelCause(r.Context())
 	defer end(nil)
 	go func() { end(t.listen(ctx)) }()
@@ -190,6 +197,9 @@ func (t *tab) serve(ctx context.Context) error {
 			if err == nil {
 				err = t.sendBeat(ctx)
 			}
+			if err == nil {
+				err = t.tryAgain(ctx)
+			}
 		case <-bell:
 			err = t.sendNews(ctx)
 			if t.hidden {
@@ -233,16 +243,53 @@ func (t *tab) take(ctx context.Context, w wish) error {
 			continue
 		}
 		a := w.Watch[name]
-		f, err := t.s.hub.subscribe(t, a)
-		if err != nil {
-			if err := t.sendAbout(ctx, name, errorText(err)); err != nil {
-				return err
-			}
-			continue
+		delete(t.wrong, name) // who asks is told
+		if err := t.follow(ctx, name, a); err != nil {
+			return err
 		}
-		t.watched[name] = &watched{ask: a, feed: f, at: -1}
+	}
+	for name := range t.wrong {
+		if _, stays := w.Watch[name]; !stays {
+			delete(t.wrong, name)
+		}
 	}
 	return t.sendNews(ctx)
+}
+
+// follow begins to follow a view, or says why it cannot be shown.
+func (t *tab) follow(ctx context.Context, name string, a ask) error {
+	f, err := t.s.hub.subscribe(t, a)
+	if err != nil {
+		return t.sendWrong(ctx, name, a, err)
+	}
+	t.watched[name] = &watched{ask: a, feed: f, at: -1}
+	return nil
+}
+
+// sendWrong says why a view cannot be shown. It is tried again with each heartbeat: what was missing may come, and what was away may be back.
+func (t *tab) sendWrong(ctx context.Context, name string, a ask, why error) error {
+	text := errorText(why)
+	was, again := t.wrong[name]
+	t.wrong[name] = unseen{a, string(text)}
+	if again && was.text == string(text) {
+		return nil
+	}
+	return t.sendAbout(ctx, name, text)
+}
+
+// tryAgain follows the views that could not be shown.
+func (t *tab) tryAgain(ctx context.Context) error {
+	for _, name := range slices.Sorted(maps.Keys(t.wrong)) {
+		if t.watched[name] != nil {
+			continue
+		}
+		a := t.wrong[name].ask
+		a.Since = ""
+		if err := t.follow(ctx, name, a); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func errorText(err error) []byte {
@@ -259,7 +306,13 @@ func (t *tab) sendNews(ctx context.Context) error {
 		if over != nil {
 			w.feed.leave(t)
 			delete(t.watched, name)
-			texts = [][]byte{errorText(over)}
+			if err := t.sendWrong(ctx, name, w.ask, over); err != nil {
+				return err
+			}
+			continue
+		}
+		if len(texts) > 0 {
+			delete(t.wrong, name)
 		}
 		for _, text := range texts {
 			if err := t.sendAbout(ctx, name, text); err != nil {

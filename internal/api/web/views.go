@@ -67,7 +67,7 @@ type view struct {
 	// value is what is shown in place of a query, looked at after changes and every so often. It rests at least as long as pause after each look.
 	value        func(ctx context.Context, s *Server, id string) (any, error)
 	every, pause time.Duration
-	// command is how the command line shows the same; $id stands for what the ask says, and the options of a list follow.
+	// command is how the command line shows the same; $id stands for what the ask says, $filter for the filter with that, and the options of a list follow.
 	command string
 }
 
@@ -97,7 +97,7 @@ var views = map[string]view{
 	"now.ended":     {item: "job", filter: `end_ts > -1h`, by: "status", figures: "count", command: "drover job list --filter 'end_ts > -1h' --group-by status --figures count"},
 	"now.holds":     {value: holds, every: time.Minute, pause: time.Second, command: "drover top holds"},
 	"now.running":   {item: "job", fields: jobFields, filter: `status == "running"`, sort: "start_ts", limit: 12, command: "drover job list --running"},
-	"now.failed":    {item: "job", fields: jobFields, filter: `status == "error" and end_ts > -24h`, sort: "-end_ts", limit: 8, command: "drover job list --error --sort -end_ts"},
+	"now.failed":    {item: "job", fields: jobFields, filter: `status == "error" and end_ts > -24h`, sort: "-end_ts", limit: 8, command: "drover job list --filter 'status == \"error\" and end_ts > -24h' --sort -end_ts --limit 8"},
 	"now.instances": {item: "instance", by: "status", figures: "count", command: "drover instance list --group-by status --figures count"},
 	// Of the last hours: what the charts show, which nobody has to see to the second.
 	"now.hours.came": {item: "job", filter: `received_ts > -6h`, by: "received_ts/10m", figures: "count", pause: hoursPause,
@@ -120,7 +120,7 @@ var views = map[string]view{
 	"nodes.count": {item: "node", by: "role", figures: "count", list: true, command: "drover node list --group-by role --figures count"},
 	"node":        {item: "node", fields: nodeFields + ",uuid,pip,sip,mnode,ctotal,tags,pinst_list,sinst_list," + changeFields, filter: "name == $id", command: "drover why $id"},
 	"node.instances": {item: "instance", fields: instanceFields, filter: "pnode == $id or $id in snodes", sort: "name", limit: 500,
-		command: `drover instance list --filter 'pnode == "$id"'`},
+		command: `drover instance list --filter $filter`},
 
 	"instances":       {item: "instance", fields: instanceFields, sort: "name", limit: 200, list: true, command: "drover instance list"},
 	"instances.count": {item: "instance", by: "status", figures: "count", list: true, command: "drover instance list --group-by status --figures count"},
@@ -144,15 +144,15 @@ var views = map[string]view{
 	"servers":       {item: "server", fields: "id,name,status,task,backend,instance,tags,pending,failed,pending_since,unmatched", sort: "name", limit: 200, list: true, command: "drover query server"},
 	"servers.count": {item: "server", by: "status", figures: "count", list: true, command: "drover query server --group-by status --figures count"},
 	"server": {item: "server", fields: "id,name,status,task,fault,project,flavor,image,backend,instance,instance_uuid,ctime,built,unmatched,deleted,tags,system_tags,generation,pending,failed,pending_since,jobs",
-		filter: "id == $id", command: `drover query server --filter 'id == "$id"'`},
+		filter: "id == $id", command: `drover query server --filter $filter`},
 	"server.tags": {item: "server-tag", fields: "tag,namespace,raw,status,wanted,seen,job,held_by,waits_for,tries,retry,failure,user,front,asked,pending_since", filter: "server == $id", sort: "tag", limit: 500,
-		command: `drover query server-tag --filter 'server == "$id"'`},
+		command: `drover query server-tag --filter $filter`},
 
 	"query": {limit: 200, list: true, any: true},
 
 	"audit":       {item: "event", fields: eventFields, sort: "-id", limit: 200, list: true, command: "drover query event"},
 	"audit.count": {item: "event", by: "what", figures: "count", list: true, command: "drover query event --group-by what --figures count"},
-	"event":       {item: "event", fields: eventFields + ",reason_trail,before,after", filter: "id == $id", command: "drover query event -o +reason_trail,before,after --filter 'id == $id'"},
+	"event":       {item: "event", fields: eventFields + ",reason_trail,before,after", filter: "id == $id", command: "drover query event -o +reason_trail,before,after --filter $filter"},
 }
 
 // source is a view as it changes.
@@ -174,7 +174,11 @@ func (s *Server) sourceOf(a ask) (source, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	command := strings.ReplaceAll(v.command, "$id", quoted(a.ID))
+	id, err := v.literal(a.ID)
+	if err != nil {
+		return nil, "", err
+	}
+	command := strings.NewReplacer("$id", quoted(a.ID), "$filter", quoted(strings.ReplaceAll(v.filter, "$id", id))).Replace(v.command)
 	if a.Filter != "" {
 		command += " --filter " + quoted(a.Filter)
 	}
@@ -234,7 +238,7 @@ func (v view) request(a ask) (query.Request, error) {
 		if strings.TrimSpace(text) == "" {
 			continue
 		}
-		node, err := qlang.ParseText(text)
+		node, err := typed(text)
 		if err != nil {
 			return query.Request{}, err
 		}
@@ -255,6 +259,19 @@ func (v view) request(a ask) (query.Request, error) {
 		r.Options.Limit = a.Limit
 	}
 	return r, nil
+}
+
+// typed reads a filter as our own commands read it: a value that is missing meets no test. One by a name alone stays what it is: then it is an error that
+// there is no such thing.
+func typed(text string) (qlang.Node, error) {
+	node, err := qlang.ParseText(text)
+	if err != nil {
+		return nil, err
+	}
+	if c, one := node.(*qlang.Compare); one && c.Op == qlang.Eq && (c.Field == "name" || c.Field == "id") {
+		return node, nil
+	}
+	return qlang.Strict(node), nil
 }
 
 // numbered are the items whose views are about something that has a number, and what that is.

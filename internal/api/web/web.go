@@ -12,6 +12,7 @@
 //   - Of what lets somebody in, a session or a link, only hashes are kept; a link signs in once (TestLinks).
 //   - What is done here carries the account, "drover-web" and the reason that was typed; without one nothing is done (TestWhatIsDoneSaysWhy).
 //   - A deployment is begun as it was shown, or not at all (TestADeploymentIsBegun).
+//   - What is done to a thing is done to the one that was shown, once, and what destroys it not without its name (TestOperations).
 //   - A console is opened with a ticket, once, by the session that asked for it, and ends with that (TestConsoles).
 //   - A tab that does not read, or asks for too much, holds up nobody else and no memory: it gets the newest state when it reads again (TestATabThatDoesNotRead).
 package web

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -316,6 +317,10 @@ func TestManyJobsAreCancelled(t *testing.T) {
 	events := r.query("event", "object,who,surface,reason_trail", `what == "job.cancel"`)
 	if len(events) != 1 || !strings.Contains(events[0], `"`+ids[1].String()+`"`) || !strings.Contains(events[0], "OPS-2") || !strings.Contains(events[0], `"ada"`) {
 		t.Errorf("the events: %s", events)
+	}
+	r.submit(600)
+	if _, text, _ := r.ask("POST", "/api/jobs/cancel/preview", session, `{"filter":"end_ts < -1h"}`); !strings.Contains(text, `"ids":[]`) {
+		t.Errorf("jobs that have not ended would be cancelled for when they ended: %s", text)
 	}
 	if status, text, _ := r.ask("POST", "/api/jobs/cancel/preview", session, `{}`); status != http.StatusBadRequest || !strings.Contains(text, "say which jobs") {
 		t.Errorf("without a filter: %d %s", status, text)
@@ -967,5 +972,40 @@ func TestThePageIsOfItsSources(t *testing.T) {
 	}
 	if len(listed) > 0 {
 		t.Errorf("the page was made of what is gone: %v", listed)
+	}
+}
+
+// TestAViewInErrorIsAskedForAgain: what was not there when a tab asked for it is shown when it is, and the error is told once.
+func TestAViewInErrorIsAskedForAgain(t *testing.T) {
+	r := newRig(t)
+	s := r.openStream(r.signIn("bo", "secret"))
+	s.watch(`{"watch":{"x":{"view":"job.explain","id":"1"}}}`)
+	if m := s.next(); m.Error == nil {
+		t.Fatalf("there is no job yet: %+v", m)
+	}
+	if id := r.submit(600); id != 1 {
+		t.Fatalf("it is job %d", id)
+	}
+	if m := s.next(); m.Error != nil || len(m.Value) == 0 {
+		t.Errorf("the job is there: %+v", m)
+	}
+}
+
+// TestCommandsAreSafeToPaste: what others have named is one word of the command that is shown, also within a filter.
+func TestCommandsAreSafeToPaste(t *testing.T) {
+	r := newRig(t)
+	const name = `x'; touch /tmp/y; # "$(id)"`
+	for view, v := range views {
+		if !strings.Contains(v.command, "$id") && !strings.Contains(v.command, "$filter") || numbered[v.item] != "" {
+			continue
+		}
+		_, command, err := r.web.sourceOf(ask{View: view, ID: name})
+		if err != nil {
+			continue // it is no name of such a thing
+		}
+		out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", "drover() { printf '%s\\n' \"$@\"; }; "+command).CombinedOutput()
+		if err != nil || !strings.Contains(strings.ReplaceAll(string(out), `\"`, `"`), name) {
+			t.Errorf("%s: %s: %v %s", view, command, err, out)
+		}
 	}
 }
