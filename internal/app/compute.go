@@ -26,12 +26,14 @@ import (
 	"github.com/drover-project/drover/internal/identity/keystone"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/keypair"
+	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/query/items"
 	"github.com/drover-project/drover/internal/quota"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
 	"github.com/drover-project/drover/internal/systems"
 	"github.com/drover-project/drover/internal/tagsync"
+	"github.com/drover-project/drover/internal/upload"
 	"github.com/drover-project/drover/internal/wholefile"
 )
 
@@ -62,7 +64,7 @@ func (c *controller) openServers(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	c.accounts, err = identity.Open(ctx, identity.Config{Store: c.store, Epoch: c.lease.Epoch, Now: time.Now, NewUUID: c.newUUID, Log: c.log,
-		Servers: func(project string) int { return c.servers.Owns(project) }})
+		Servers: func(project string) int { return c.servers.Owns(project) }, Images: c.uploads.Count})
 	if err != nil {
 		return err
 	}
@@ -70,7 +72,7 @@ func (c *controller) openServers(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	c.quotas, err = quota.Open(ctx, quota.Config{Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Note: c.queue.Note, Format: c.format.Format, Log: c.log,
-		Used: func(project string) quota.Limits { return quota.Used(c.servers.Taken(project)) }})
+		Used: c.takenBy})
 	if err != nil {
 		return err
 	}
@@ -93,7 +95,47 @@ func (c *controller) openServers(ctx context.Context, o Options) (err error) {
 		c.log.Error("an object cannot be read and is set aside; restore it from a backup", "object", text)
 	}
 	c.servers.Run()
+	c.uploads.Run()
 	return nil
+}
+
+// uploadsName is the directory in the data directory with the images that users upload.
+const uploadsName = "uploads"
+
+// openUploads opens the images that users upload. Before the servers are open nothing is asked of them but what nodes need.
+func (c *controller) openUploads(ctx context.Context, o Options) (err error) {
+	dir, why := uploadsDir(o, c.ground != nil)
+	c.uploads, err = upload.Open(ctx, upload.Config{
+		Store: c.store, Epoch: c.lease.Epoch, Format: c.format.Format, Dir: dir, Why: why,
+		Do: func(ctx context.Context, key string, op *opcode.Opcode) (servertag.Outcome, error) {
+			return tagsync.Local{Queue: c.queue, Picture: c.picture, Store: c.store}.Do(ctx, key, op)
+		},
+		Has:    func(id string) bool { return c.servers.HasUpload(id) },
+		Limits: func(project string) upload.Limits { return limitsOfImages(c.quotas.Of(project)) },
+		Now:    func() job.Time { return job.At(time.Now()) }, NewUUID: c.newUUID, Log: c.log,
+	})
+	return err
+}
+
+// uploadsDir is the directory of their files; without one, why there is none. Files of a controller alone would not be there when another leads.
+func uploadsDir(o Options, within bool) (dir, why string) {
+	switch {
+	case o.Uploads != "":
+		return o.Uploads, ""
+	case isPostgres(o.Store) || within:
+		return "", "their files need a directory that all controllers share, which the operator names by the setting uploads"
+	}
+	return filepath.Join(o.Data, uploadsName), ""
+}
+
+func limitsOfImages(l quota.Limits) upload.Limits {
+	images, bytes := l.Images()
+	return upload.Limits{Images: images, Bytes: bytes}
+}
+
+// takenBy is what a project has of what is limited.
+func (c *controller) takenBy(project string) quota.Limits {
+	return quota.Used(c.servers.Taken(project)).UsedByImages(c.uploads.Used(project))
 }
 
 // systemsOf asks the clusters of servers for their operating systems.
@@ -238,7 +280,7 @@ func (c *controller) newCompute(o Options) http.Handler {
 		session, keep, has = c.keystone.Session, func(string) (func(), error) { return func() {}, nil }, nil
 	}
 	consoles := c.newConsoles("server", remoteconsole.OfServers(func(id string) *server.Server { return c.servers.Servers().Get(id) }))
-	servers := compute.New(compute.Config{Session: session, Keep: keep, Identity: o.Keystone, Engine: c.servers, Flavors: c.flavors, Keys: c.keyPairs, Quotas: c.quotas, HasProject: has, Console: consoles.Issue, Printed: c.printed, Waits: c.waits, Now: time.Now, Log: c.log})
+	servers := compute.New(compute.Config{Session: session, Keep: keep, Identity: o.Keystone, Engine: c.servers, Uploads: c.uploads, Flavors: c.flavors, Keys: c.keyPairs, Quotas: c.quotas, HasProject: has, Console: consoles.Issue, Printed: c.printed, Waits: c.waits, Now: time.Now, Log: c.log})
 	trust := forwarded.Trust{Scheme: computeScheme(o), Public: o.PublicURL, Proxies: o.TrustedProxies}
 	return trust.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.keystone == nil && ofIdentity(r) {

@@ -56,6 +56,7 @@ import (
 	"github.com/drover-project/drover/internal/store/life"
 	"github.com/drover-project/drover/internal/systems"
 	"github.com/drover-project/drover/internal/tagsync"
+	"github.com/drover-project/drover/internal/upload"
 	"github.com/drover-project/drover/internal/version"
 )
 
@@ -90,6 +91,7 @@ type controller struct {
 	keyPairs *keypair.Service
 	flavors  *flavor.Service
 	systems  *systems.Service
+	uploads  *upload.Service
 	// accountsAPI answers requests about accounts.
 	accountsAPI *identityapi.API
 	// keystone judges tokens in place of accounts; nil for none.
@@ -213,8 +215,12 @@ func (c *controller) openEngines(ctx context.Context, o Options) (err error) {
 	executors := exec.All(c.querier.Source, hostNames(newAllocators(o.Allocators), newOutOfBand(o.OutOfBand), onMachine{c.member}))
 	maps.Copy(executors, c.rollout.Executors())
 	executors["OP_NODE_TOKEN"] = exec.NodeToken(c.joinAccess)
+	if err = c.openUploads(ctx, o); err != nil {
+		return err
+	}
 	c.queue, err = queue.Open(ctx, queue.Config{
-		Store: c.store, Epoch: c.lease.Epoch, Life: c.life, Format: c.format.Format, Inventory: c.keeper, Picture: c.picture, Executors: executors, Nodes: c.nodes(),
+		Uploads: c.uploads,
+		Store:   c.store, Epoch: c.lease.Epoch, Life: c.life, Format: c.format.Format, Inventory: c.keeper, Picture: c.picture, Executors: executors, Nodes: c.nodes(),
 		Now: time.Now, NewUUID: c.newUUID, Log: log, Grace: o.StopGrace, Told: c.told(), EventsByAge: o.ArchiveKeep.Events > 0, LeftBehind: c.leftBehind,
 	})
 	if err != nil {
@@ -279,6 +285,9 @@ func (c *controller) close() {
 	renewed := c.keepOn()
 	if c.web != nil {
 		c.web.Close()
+	}
+	if c.uploads != nil {
+		c.uploads.Close()
 	}
 	if c.servers != nil {
 		c.servers.Close()

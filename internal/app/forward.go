@@ -315,17 +315,27 @@ func (g *group) forward(surface string) http.Handler {
 				here.rapi.ServeHTTP(w, r)
 				return
 			}
-			g.leader.proxy.ServeHTTP(w, r)
+			g.leader.pass(w, r)
 			return
 		}
 		switch err := c.assured(r.Context()); {
 		case err == nil && c.serve(w, r):
 		case err == nil, c.term.Err() != nil:
-			g.leader.proxy.ServeHTTP(w, r)
+			g.leader.pass(w, r)
 		default:
 			unavailable(w, r, http.StatusServiceUnavailable, err.Error())
 		}
 	})
+}
+
+// pass has the leader answer a request; one about a file as long as that takes.
+func (l *leaderClient) pass(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get(headerSurface) == surfaceCompute && compute.IsFile(r) {
+		var done func()
+		w, r, done = compute.AtLeisure(w, r)
+		defer done()
+	}
+	l.proxy.ServeHTTP(w, r)
 }
 
 // serve answers a request of a surface, which ends with the term at the latest; false if the term takes none any more.

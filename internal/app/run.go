@@ -155,6 +155,8 @@ type Options struct {
 	ArchiveKeep Keep
 	// Backups is a directory with backups of the store; empty for none that is looked at.
 	Backups string
+	// Uploads is the directory of the images that users upload; empty for one in the data directory of an embedded store, and of any other for none.
+	Uploads string
 	// Manager is the service manager that wants to know how it goes.
 	Manager systemd.Manager
 	// Hangup asks for what can be read anew while it runs: Reread, which may be

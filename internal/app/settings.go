@@ -72,6 +72,7 @@ type settings struct {
 	ArchiveAfter          daemon.Duration  `toml:"archive-after"`
 	ArchiveKeep           string           `toml:"archive-keep"`
 	Backups               string           `toml:"backups"`
+	Uploads               string           `toml:"uploads"`
 	LogLevel              daemon.Level     `toml:"log-level"`
 	LogFormat             daemon.LogFormat `toml:"log-format"`
 
@@ -138,6 +139,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.Var(&s.ArchiveAfter, "archive-after", "how long ended jobs stay before they move to the archive")
 	f.StringVar(&s.ArchiveKeep, "archive-keep", s.ArchiveKeep, "what stays in the archive: jobs of an age, a number of them, or both, events and deployments of an age (\"90d\", \"100000 jobs\", \"90d, 100000 jobs, events 1y, deployments 1y\"); what is older and beyond is removed (default: all jobs and deployments, and the newest 100,000 events)")
 	f.StringVar(&s.Backups, "backups", s.Backups, "directory with backups of the store on this machine, made by drover backup create: the age of the newest is told, and that there is none"+inPlaceOf(s.Backups, "none is looked at"))
+	f.StringVar(&s.Uploads, "uploads", s.Uploads, "directory of the images that users upload over the Image API, which this cluster has alone; controllers of one store have the same, on a file system that they share"+inPlaceOf(s.Uploads, "uploads in the data directory; with a PostgreSQL database none, and nothing is uploaded"))
 	f.Var(&s.LogLevel, "log-level", "what is logged: debug, info, warn or error")
 	f.Var(&s.LogFormat, "log-format", "how it is logged: "+strings.Join(daemon.LogFormats, " or "))
 }
@@ -180,7 +182,7 @@ func (s *settings) options() Options {
 		PublicURL: public, TrustedProxies: proxies, ProxyProtocol: proxied,
 		Keystone: s.Keystone, KeystoneCA: s.KeystoneCA, Events: s.Events, ServerEffects: s.ServerEffects, ServerClusters: s.ServerClusters, FirstServerNumber: int64(s.FirstServerNumber),
 		Nodes: s.Nodes, Tasks: s.Tasks, Functions: s.Functions, Allocators: s.Allocators, OutOfBand: s.OutOfBand, MasterIPSetup: s.MasterIPSetup, AutoFinalize: s.AutoFinalize, NoCopy: s.NoCopy, ReadyFile: s.ReadyFile,
-		StopGrace: s.StopGrace.Duration, ShutdownDelay: s.ShutdownDelay.Duration, WatchEvery: s.WatchEvery.Duration, ArchiveAfter: s.ArchiveAfter.Duration, ArchiveKeep: kept, Backups: s.Backups,
+		StopGrace: s.StopGrace.Duration, ShutdownDelay: s.ShutdownDelay.Duration, WatchEvery: s.WatchEvery.Duration, ArchiveAfter: s.ArchiveAfter.Duration, ArchiveKeep: kept, Backups: s.Backups, Uploads: s.Uploads,
 	}
 }
 

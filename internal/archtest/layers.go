@@ -99,6 +99,7 @@ var layers = []struct {
 	{"internal/tagsync", Engine},
 	{"internal/identity", Engine},
 	{"internal/keypair", Engine},
+	{"internal/upload", Engine},
 	{"internal/flavor", Engine},
 	{"internal/quota", Engine},
 	{"internal/systems", Engine},

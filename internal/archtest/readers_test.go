@@ -24,7 +24,7 @@ var decoders = map[string]string{
 	"internal/intake": "the reader itself", "internal/opcode": "the catalogue reads opcodes strictly, with jsontext",
 
 	"internal/agent": ours, "internal/agent/effect": ours, "internal/agentd": ours, "internal/agentwire/journal.go": ours, "internal/audit": ours,
-	"internal/deploy/course": ours, "internal/events": ours, "internal/exec": ours, "internal/hypervisor/fake": ours, "internal/hypervisor/kvm": ours, "internal/flavor": ours, "internal/identity": ours, "internal/keypair": ours, "internal/quota": ours,
+	"internal/deploy/course": ours, "internal/events": ours, "internal/exec": ours, "internal/hypervisor/fake": ours, "internal/hypervisor/kvm": ours, "internal/flavor": ours, "internal/identity": ours, "internal/keypair": ours, "internal/upload": ours, "internal/quota": ours,
 	"internal/job": ours, "internal/lock": ours, "internal/placement": ours, "internal/query": ours, "internal/queue": ours, "internal/rollout": ours, "internal/sealed": ours,
 	"internal/server": ours, "internal/standby": ours, "internal/store/format": ours, "internal/store/image": ours, "internal/store/life": ours, "internal/tagsync": ours,
 	"internal/tinyguest": ours, "internal/work": ours, "internal/app/heard.go": ours, "internal/app/restore.go": ours, "internal/app/group.go": ours, "internal/app/drained.go": ours,
@@ -37,7 +37,7 @@ var decoders = map[string]string{
 
 	"internal/jobfilter": checked, "internal/reason": checked,
 
-	"internal/api/compute/create.go": scalar, "internal/api/compute/tags.go": scalar, "internal/api/identity/routes.go": scalar, "internal/api/luxi/arguments.go": scalar,
+	"internal/api/compute/create.go": scalar, "internal/api/compute/tags.go": scalar, "internal/api/compute/uploads.go": scalar, "internal/api/identity/routes.go": scalar, "internal/api/luxi/arguments.go": scalar,
 	"internal/api/luxi/jobs.go": scalar, "internal/luxiwire/message.go": scalar, "internal/luxiwire/split.go": scalar, "internal/qlang": scalar,
 }
 

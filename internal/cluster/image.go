@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -19,7 +20,7 @@ type Image struct {
 	SHA256 string `json:"sha256"`
 	// Format is "raw" or "qcow2".
 	Format string `json:"format"`
-	// Source is where nodes get it: an absolute path that they can read, or a URL.
+	// Source is where nodes get it: an absolute path that they can read, a URL, or what UploadSource makes.
 	Source string `json:"source"`
 	// Size of the file in bytes.
 	Size int64 `json:"size"`
@@ -85,8 +86,25 @@ func CheckSHA256(sum string) error {
 	return nil
 }
 
+// uploaded begins the source of an image that a user brought, and the controller brings to nodes.
+const uploaded = "upload:"
+
+// UploadSource is the source of an image that was uploaded, by its id, which is its name in the inventory, too.
+func UploadSource(id string) string { return uploaded + id }
+
+// Upload is the id of the image that was uploaded, by its source; false for any other source.
+func Upload(source string) (id string, is bool) {
+	id, is = strings.CutPrefix(source, uploaded)
+	return id, is && uploadID.MatchString(id)
+}
+
+var uploadID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
 // CheckSource refuses sources of images that no node could read, and those that would tell a password to whoever lists images.
 func CheckSource(source string) error {
+	if _, is := Upload(source); is {
+		return nil
+	}
 	u, err := url.Parse(source)
 	switch {
 	case len(source) > maxSource, strings.ContainsFunc(source, func(r rune) bool { return r < ' ' || r == 0x7f }):

@@ -131,6 +131,8 @@ type Env struct {
 	Op        *opcode.Opcode
 	Inventory *inventory.Keeper
 	Nodes     Nodes
+	// Uploads are the files of images that users brought; nil where there are none.
+	Uploads Uploads
 	// Log leaves an entry of a type in the opcode's log; payload must encode
 	// to JSON.
 	Log func(kind string, payload any)

@@ -60,6 +60,10 @@ func imageAdd(ctx context.Context, env *Env) (Plan, error) {
 	if err := checkNewImage(image, env.snapshot()); err != nil {
 		return Plan{}, err
 	}
+	image, err := env.uploaded(image)
+	if err != nil {
+		return Plan{}, err
+	}
 	node, err := env.fetchingNode(ctx)
 	if err != nil {
 		return Plan{}, err
@@ -69,6 +73,9 @@ func imageAdd(ctx context.Context, env *Env) (Plan, error) {
 	}
 	fetch := onNode(fetchImage, node.UUID, "", "have node "+node.Name+" fetch image "+name+" and look at it", fetchArgs{image})
 	fetch.Fails = "Node " + node.Name + " could not fetch the image"
+	if _, is := cluster.Upload(image.Source); is {
+		fetch.Fails = "Node " + node.Name + " did not take the image"
+	}
 	put := inInventory(putImage, env.NewUUID(), "add image "+name+" to the inventory", putArgs{name})
 	return Plan{Work: &work.Work{Steps: []work.Step{fetch, put}}}, nil
 }
@@ -88,6 +95,29 @@ func checkNewImage(image agent.Image, snap *cluster.Snapshot) error {
 		return cluster.CheckSHA256(image.SHA256)
 	}
 	return nil
+}
+
+// uploaded is a new image that a user brought, with all that its file says; any other is as it was. It has the id of what was brought as its name, so that
+// nothing else is in the way of it, and what is removed with it is its file.
+func (e *Env) uploaded(image agent.Image) (agent.Image, error) {
+	id, is := cluster.Upload(image.Source)
+	if !is {
+		return image, nil
+	}
+	if image.Name != id {
+		return image, fault.New(fault.Invalid, "what was uploaded as %s is the image %s, and no other", id, id).At("image_name")
+	}
+	if e.Uploads == nil {
+		return image, fault.New(fault.NotFound, "nothing is uploaded to this controller").At("source")
+	}
+	has, err := e.Uploads.Image(id)
+	if err != nil {
+		return image, err
+	}
+	if image.SHA256 != "" && image.SHA256 != has.SHA256 || image.Format != "" && image.Format != has.Format {
+		return image, fault.New(fault.Invalid, "what was uploaded as %s has the format %s and the SHA-256 %s", id, has.Format, has.SHA256).At("source")
+	}
+	return has, nil
 }
 
 // maxAsked is how many nodes are asked whether they are there before nobody fetches an image.

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/agent/pieces"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
@@ -275,5 +276,81 @@ func TestTheFormatOfADisk(t *testing.T) {
 	r.must(`["node1"]`, "OP_INSTANCE_CREATE", creating(params{"instance_name": "three", "disk_template": "ext", "disks": []any{disk(params{"provider": "san", "format": "thin"})}}))
 	if got := diskOf(&r.instance("three").Disks[0]); got.Format != "" || got.External.Params["format"] != "thin" {
 		t.Errorf("a provider is told %+v", got)
+	}
+}
+
+// brought are the files of images that users brought, by id.
+type brought map[string]string
+
+func (b brought) Image(id string) (agent.Image, error) {
+	path, there := b[id]
+	content, err := os.ReadFile(path)
+	if !there || err != nil {
+		return agent.Image{}, fault.New(fault.NotFound, "nobody brought %s", id)
+	}
+	sum := sha256.Sum256(content)
+	return agent.Image{Name: id, SHA256: hex.EncodeToString(sum[:]), Format: "raw", Source: cluster.UploadSource(id), Size: int64(len(content)), VirtualSize: 1}, nil
+}
+
+func (b brought) Read(id string, at int64) (agent.Piece, error) {
+	f, err := os.Open(b[id])
+	if err != nil {
+		return agent.Piece{}, err
+	}
+	defer f.Close() //nolint:errcheck // it was read
+	return pieces.Read(f, at)
+}
+
+// TestAnImageThatAUserBrought comes from the controller, to the node that looks at it and to others, and from a node where the controller has lost it. What else is
+// asked for under its name, or as it, is refused.
+func TestAnImageThatAUserBrought(t *testing.T) {
+	const id = "5b7c7f7e-1111-4c8b-9a52-0d1f6c0e5a02"
+	r, installed := imageRig(t, "node1", "node2", "node3")
+	source := "upload:" + id
+	r.refusesLike("OpPrereqError", "nothing is uploaded to this controller", "OP_IMAGE_ADD", params{"image_name": id, "source": source})
+	content, err := os.ReadFile(startable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, append(content, "more"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files := brought{id: path}
+	r.uploads = files
+	for _, c := range []struct {
+		text string
+		p    params
+	}{
+		{"and no other", params{"image_name": "new", "source": source}},
+		{"nobody brought", params{"image_name": strings.ReplaceAll(id, "5", "6"), "source": "upload:" + strings.ReplaceAll(id, "5", "6")}},
+		{"has the format raw", params{"image_name": id, "source": source, "format": "qcow2"}},
+		{"no source of an image", params{"image_name": "new", "source": "upload:../x"}},
+	} {
+		r.refusesLike("OpPrereqError", c.text, "OP_IMAGE_ADD", c.p)
+	}
+	if _, err := r.run("OP_IMAGE_ADD", params{"image_name": id, "source": source, "node_name": "node1"}); err != nil {
+		t.Fatal(err)
+	}
+	image := orderedImage(r.keeper.Snapshot().ImageNamed(id))
+	if image.Source != source || image.Size != 516 || r.hasImage("node1", image) != 516 {
+		t.Fatalf("it is %+v", image)
+	}
+	install := func(node string) string {
+		t.Helper()
+		_, err := r.run("OP_INSTANCE_CREATE", fromImage(params{"instance_name": "on-" + node, "os_type": "image+" + id, "pnode": node}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(r.log, "\n")
+	}
+	if told := install("node2"); !strings.Contains(told, "bringing image "+id+" to node node2") || r.hasImage("node2", image) != 516 {
+		t.Errorf("the log is %s", told)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if told := install("node3"); !strings.Contains(told, "did not come from the controller") || !strings.Contains(told, "copying image "+id+" from node") || len(*installed) != 2 {
+		t.Errorf("the log is %s", told)
 	}
 }

@@ -34,6 +34,8 @@ import (
 
 // rig is a cluster of fake nodes on a real store.
 type rig struct {
+	uploads Uploads
+
 	testing.TB
 	dir       string
 	store     *faultstore.Store
@@ -253,7 +255,7 @@ func (r *rig) oses(ctx context.Context, node string) query.NodeState {
 func (r *rig) env(op *opcode.Opcode) *Env {
 	r.jobs++
 	return &Env{
-		Job: r.jobs, Life: life, Format: format.Newest, Op: op, Inventory: r.keeper, Nodes: r.nodes,
+		Job: r.jobs, Life: life, Format: format.Newest, Op: op, Inventory: r.keeper, Nodes: r.nodes, Uploads: r.uploads,
 		Log: func(kind string, payload any) {
 			r.mu.Lock()
 			defer r.mu.Unlock()

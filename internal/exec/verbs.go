@@ -157,7 +157,7 @@ var nodeVerbs = map[string]verb{
 		return node.InstallImage(ctx, order, spec, orderedImage(image), params, log)
 	}),
 	fetchImage: ordering(func(ctx context.Context, env *Env, node Node, order agent.Order, _ *work.Step, a fetchArgs) error {
-		found, err := node.FetchImage(ctx, order, a.Image, func(line string) { env.Logf("%s", line) })
+		found, err := env.fetch(ctx, order, node, a.Image)
 		if err != nil {
 			return err
 		}

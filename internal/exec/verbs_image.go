@@ -12,22 +12,51 @@ import (
 // maxLookers is how many nodes are asked at a time for a copy of an image.
 const maxLookers = 16
 
-// bringImage has a node have an image that another one has a copy of. If that fails the job tells so, and the node fetches the image from its source. Only
-// what ends the order as a whole is an error.
+// Uploads are the files of images that users brought, which the controller keeps.
+type Uploads interface {
+	// Image tells what the file of one is, by its id. NotFound where there is none.
+	Image(id string) (agent.Image, error)
+	// Read reads a part of it from a place on.
+	Read(id string, at int64) (agent.Piece, error)
+}
+
+// fetch has a node have an image and look at it.
+func (e *Env) fetch(ctx context.Context, order agent.Order, node Node, image agent.Image) (agent.Image, error) {
+	if id, is := cluster.Upload(image.Source); is {
+		return image, e.bringUpload(ctx, order, node, id, image)
+	}
+	return node.FetchImage(ctx, order, image, e.logLine)
+}
+
+// bringUpload has a node have an image that a user brought, and that the controller has.
+func (e *Env) bringUpload(ctx context.Context, order agent.Order, node Node, id string, image agent.Image) error {
+	if e.Uploads == nil {
+		return fault.New(fault.NotFound, "nothing is uploaded to this controller")
+	}
+	e.Logf("bringing image %s to node %s", image.Name, node.Node())
+	return copyImage(ctx, order, image, source{"the controller", func(at int64) (agent.Piece, error) { return e.Uploads.Read(id, at) }}, node, e.logLine)
+}
+
+// bringImage has a node have an image that the controller has, or that another one has a copy of. If that fails the job tells so, and the node fetches the image
+// from its source. Only what ends the order as a whole is an error.
 func (e *Env) bringImage(ctx context.Context, order agent.Order, node Node, image agent.Image) error {
 	if _, err := node.ReadImage(ctx, image.SHA256, -1); !fault.Is(err, fault.NotFound) {
 		return nil // it has a copy; or it says why not where it is told to install it
+	}
+	if id, is := cluster.Upload(image.Source); is {
+		err := e.bringUpload(ctx, order, node, id, image)
+		if err == nil || endsOrder(ctx, err) {
+			return err
+		}
+		e.Logf("image %s did not come from the controller, and another node is looked for that has a copy: %v", image.Name, err)
 	}
 	from := e.nodeWithImage(ctx, image, node)
 	if from == nil {
 		return nil
 	}
 	e.Logf("copying image %s from node %s", image.Name, from.Node())
-	err := copyImage(ctx, order, image, from, node, e.logLine)
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil, fault.Is(err, fault.Fenced), fault.Is(err, fault.Exhausted):
+	err := copyImage(ctx, order, image, copyOf(ctx, from, image), node, e.logLine)
+	if err == nil || endsOrder(ctx, err) {
 		return err
 	}
 	e.Logf("image %s did not come from node %s, and is fetched from its source: %v", image.Name, from.Node(), err)
@@ -87,15 +116,34 @@ func (e *Env) withCopy(ctx context.Context, node *cluster.Node, image agent.Imag
 	return a
 }
 
-// copyImage has a node have the copy of another, piece by piece.
-func copyImage(ctx context.Context, order agent.Order, image agent.Image, from, to Node, log func(string)) error {
+// endsOrder tells that it is of no use to try another way.
+func endsOrder(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || fault.Is(err, fault.Fenced) || fault.Is(err, fault.Exhausted)
+}
+
+// source is where the file of an image is read, piece by piece.
+type source struct {
+	what string
+	read func(at int64) (agent.Piece, error)
+}
+
+// copyOf is a node's copy of an image.
+func copyOf(ctx context.Context, node Node, image agent.Image) source {
+	return source{"node " + node.Node(), func(at int64) (agent.Piece, error) { return node.ReadImage(ctx, image.SHA256, at) }}
+}
+
+// copyImage has a node have what is elsewhere, piece by piece.
+func copyImage(ctx context.Context, order agent.Order, image agent.Image, from source, to Node, log func(string)) error {
 	for next := int64(0); ; {
-		p, err := from.ReadImage(ctx, image.SHA256, next)
+		if ctx.Err() != nil {
+			return fault.New(fault.Canceled, "the copying of image %s was ended: %w", image.Name, context.Cause(ctx))
+		}
+		p, err := from.read(next)
 		if err != nil {
 			return err
 		}
 		if p.From != next || p.Check() != nil || p.Size != image.Size {
-			return fault.New(fault.Failed, "node %s tells of another file than it was asked for", from.Node())
+			return fault.New(fault.Failed, "%s tells of another file than it was asked for", from.what)
 		}
 		if have, err := to.KeepImage(ctx, order, image, p, log); have || err != nil {
 			return err

@@ -35,7 +35,7 @@ func TestTwoLyingNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	from := lying{a, func(p agent.Piece) (agent.Piece, error) { p.Data, p.Next = nil, p.From; return p, nil }}
-	if err := copyImage(t.Context(), agent.Order{}, image, from, greedy{a}, func(string) {}); !fault.Is(err, fault.Failed) {
+	if err := copyImage(t.Context(), agent.Order{}, image, copyOf(t.Context(), from, image), greedy{a}, func(string) {}); !fault.Is(err, fault.Failed) {
 		t.Error(err)
 	}
 }

@@ -98,7 +98,9 @@ type Config struct {
 	NewUUID func() string
 	// Servers is how many servers a project owns.
 	Servers func(project string) int
-	Log     *slog.Logger
+	// Images is how many images a project's users uploaded; nil where none are.
+	Images func(project string) int
+	Log    *slog.Logger
 }
 
 // Service keeps accounts and tokens.

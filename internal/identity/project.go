@@ -124,6 +124,10 @@ func (s *Service) RemoveProject(ctx context.Context, id string) error {
 		return fault.New(fault.Conflict, "project %s owns servers (%d), which nobody could reach any more", p.Name, n).
 			WithHint("delete them first, as a user of the project")
 	}
+	if images := s.cfg.Images; images != nil && images(p.ID) > 0 {
+		return fault.New(fault.Conflict, "project %s owns images (%d), which nobody could change any more", p.Name, images(p.ID)).
+			WithHint("delete them first, as a user of the project: openstack image delete")
+	}
 	if err := s.stayAdministered(func(_ map[string]*User, projects map[string]*Project) { delete(projects, p.ID) }); err != nil {
 		return err
 	}

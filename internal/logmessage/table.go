@@ -98,6 +98,8 @@ var table = []Message{
 	{"Events and servers", Warn, "a cluster of servers cannot tell of a job; it is asked again", "It does not answer, or has archived the job.", "See to that cluster and the way to it."},
 	{"Events and servers", Warn, "a server cannot be brought in line with its cluster now", "The cluster refuses or does not answer: `error`.", "What `error` says; it is tried again, ever more rarely."},
 	{"Events and servers", Error, "a cluster is no longer followed", "What it tells cannot be understood.", "See whether the address is that of a cluster; restart the controller."},
+	{"Events and servers", Warn, "the directory of uploaded images cannot be read", "The directory of the setting `uploads` has other rights, or its file system is away: `error` says which.", "See to the directory; images are uploaded, and brought to nodes, when it can be used."},
+	{"Events and servers", Warn, "the file of an uploaded image is not there", "A backup was restored without the files, or controllers of a group do not share the directory of `uploads`.", "Put the file back from a backup; else the image is to be deleted and uploaded again. Nodes that have a copy install it still."},
 	{"Nodes", Warn, "an agent was refused", "Its token or certificate does not count: `error`.", "A new token: `drover node token`. If the node is unknown: see who is at that address."},
 	{"Nodes", Warn, "an agent speaks no HTTP/2", "Something else than an agent connects, or a proxy is between.", "See who is at that address."},
 	{"Nodes", Warn, "an agent is away", "Its link broke.", "If it does not come back: `systemctl status drover-agent` on the node."},

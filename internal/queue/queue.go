@@ -65,7 +65,9 @@ type Config struct {
 	Executors exec.Catalogue
 	// Nodes gives executors access to the node daemons.
 	Nodes exec.Nodes
-	Now   func() time.Time
+	// Uploads are the files of images that users brought; nil where there are none.
+	Uploads exec.Uploads
+	Now     func() time.Time
 	// NewUUID makes a random UUID in its lower-case text form.
 	NewUUID func() string
 	// Format tells the format of the store, which decides whether what opcodes do is kept; nil for the newest.

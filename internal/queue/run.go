@@ -143,6 +143,7 @@ func (q *Queue) env(r *run) *exec.Env {
 		Op:        r.Op,
 		Inventory: q.cfg.Inventory,
 		Nodes:     q.cfg.Nodes,
+		Uploads:   q.cfg.Uploads,
 		Now:       q.cfg.Now,
 		NewUUID:   q.cfg.NewUUID,
 		Log:       r.log,

@@ -45,6 +45,8 @@ const (
 	RAM       = "ram"
 	KeyPairs  = "key_pairs"
 	Metadata  = "metadata_items"
+	Images    = "images"
+	ImageGiB  = "image_gigabytes"
 )
 
 // Resource is something of which there can be a limit, under Nova's name.
@@ -56,6 +58,8 @@ type Resource struct {
 	Most int64
 	// Not: there is no such thing here.
 	Not bool
+	// Own: Nova has no such limit, so its calls do not tell of it.
+	Own bool
 	// What is a word for people.
 	What string
 }
@@ -67,6 +71,8 @@ var resources = [...]Resource{
 	{Name: RAM, Limit: Unlimited, What: "memory of all servers, in MiB"},
 	{Name: KeyPairs, Limit: 100, Most: 1000, What: "key pairs of each user"},
 	{Name: Metadata, Limit: 128, Most: 256, What: "items of metadata of each server"},
+	{Name: Images, Limit: 100, Own: true, What: "images that its users uploaded"},
+	{Name: ImageGiB, Limit: Unlimited, Own: true, What: "their files, in GiB"},
 	{Name: "server_groups", Not: true},
 	{Name: "server_group_members", Not: true},
 	{Name: "fixed_ips", Limit: Unlimited, Not: true},
@@ -87,6 +93,22 @@ type Limits map[string]int64
 // Servers are those of what servers take.
 func (l Limits) Servers() server.Amount {
 	return server.Amount{Instances: l[Instances], Cores: l[Cores], RAM: l[RAM]}
+}
+
+// Images are those of images: how many, and how many bytes they have.
+func (l Limits) Images() (images, bytes int64) {
+	if images, bytes = l[Images], l[ImageGiB]; bytes != Unlimited {
+		bytes *= gib
+	}
+	return images, bytes
+}
+
+const gib = 1 << 30
+
+// UsedByImages adds what images take, as limits are said: what is begun of a GiB counts as one.
+func (l Limits) UsedByImages(images, bytes int64) Limits {
+	l[Images], l[ImageGiB] = images, (bytes+gib-1)/gib
+	return l
 }
 
 // Used is what servers take, as limits are said.
@@ -191,6 +213,9 @@ func (s *Service) Of(project string) Limits {
 	maps.Copy(out, s.sets[project])
 	return out
 }
+
+// Used tells what a project has of what is counted.
+func (s *Service) Used(project string) Limits { return s.cfg.Used(project) }
 
 // All returns what is said, the default first, then by project.
 func (s *Service) All() []Set {

@@ -39,8 +39,8 @@ type ImageFile struct {
 	Format string
 	Size   int64
 	SHA256 string
-	// Room is how large a disk has to be for it, in MiB.
-	Room             int64
+	// Room is how large a disk has to be for it, in MiB, and RAM how much memory a server needs at least, also in MiB.
+	Room, RAM        int64
 	Created, Updated job.Time
 }
 
@@ -60,6 +60,8 @@ func (m *Image) Fits(backend string, f Flavor) error {
 	case f.Disk*1024 < m.File.Room:
 		return fault.New(fault.Invalid, "Flavor's disk is too small for requested image. Flavor disk is %d bytes, image is %d bytes.", f.Disk*1024*mib, m.File.Room*mib).At("flavorRef").
 			WithHint("choose a flavor with a disk of at least %d GiB", m.LeastDisk())
+	case f.RAM < m.File.RAM:
+		return fault.New(fault.Invalid, "Flavor's memory is too small for requested image.").At("flavorRef").WithHint("choose a flavor with at least %d MiB", m.File.RAM)
 	}
 	return nil
 }

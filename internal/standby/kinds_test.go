@@ -51,6 +51,7 @@ var (
 		"server-lock":            "the same",
 		"keypair":                "the same",
 		"quota":                  "the same",
+		"upload":                 "the same",
 		"flavor":                 "the same",
 		"store":                  "what the store says of itself; its format is looked at (TestAFormatThatCannotBeReadIsNoPicture)",
 		"event-cursor":           "how far the leader has told of events",

@@ -84,6 +84,26 @@ func (l Local) Submit(ctx context.Context, key string, op *opcode.Opcode) (job.I
 	return l.Queue.Submit(ctx, queue.Submission{Ops: []*opcode.Opcode{op}, Key: key})
 }
 
+// Do hands a job in, by its key once, and returns how it ended. An error tells that this is not known.
+func (l Local) Do(ctx context.Context, key string, op *opcode.Opcode) (servertag.Outcome, error) {
+	id, err := l.Submit(ctx, key, op)
+	if err != nil {
+		if temporary(err) {
+			return servertag.Outcome{}, err
+		}
+		return servertag.Outcome{Text: fault.Clip(err.Error(), maxTold)}, nil
+	}
+	if _, err := l.Queue.Wait(ctx, id, (*job.Job).Final); err != nil && !fault.Is(err, fault.NotFound) { // it is in the archive
+		return servertag.Outcome{}, err
+	}
+	sight, err := l.Look(ctx, server.Ref{}, []job.ID{id})
+	outcome, ended := sight.Ended[id]
+	if err == nil && !ended {
+		err = fault.New(fault.Canceled, "job %d has not ended", id)
+	}
+	return outcome, err
+}
+
 // Look reads the picture: jobs and inventory of one revision.
 func (l Local) Look(ctx context.Context, instance server.Ref, jobs []job.ID) (server.Sight, error) {
 	now := l.Picture.Load()

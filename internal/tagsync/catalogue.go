@@ -8,14 +8,22 @@ import (
 	"github.com/drover-project/drover/internal/server"
 )
 
-// Images returns what users may make servers from now: the operating systems of the clusters, and the images of Drover's own
-// cluster if servers may be there.
+// Images returns what all users may make servers from now: the operating systems of the clusters, and the images of Drover's own
+// cluster if servers may be there. Those that users uploaded are not among them: who may have which is theirs to say (package upload).
 func (e *Engine) Images() server.Images {
 	all := slices.Clone(e.cfg.Images())
 	for image := range e.Inventory().Images() {
-		all = append(all, offered(image))
+		if _, uploaded := cluster.Upload(image.Source); !uploaded {
+			all = append(all, offered(image))
+		}
 	}
 	return all
+}
+
+// HasUpload tells whether servers can be made of an image that was uploaded: the inventory of Drover's own cluster has it, and servers may be there.
+func (e *Engine) HasUpload(id string) bool {
+	image := e.Inventory().ImageNamed(id)
+	return image != nil && image.Source == cluster.UploadSource(id)
 }
 
 // offered is an image of Drover's own cluster, as users see it. The inventory has times in nanoseconds.

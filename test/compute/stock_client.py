@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 
@@ -283,6 +284,49 @@ def check_openstack_catalogue(c):
     assert {"compute", "identity", "image"} <= {row["Type"] for row in c.rows("catalog", "list")}
     assert "id" in c.rows("token", "issue")
     assert [row["Zone Name"] for row in c.rows("availability", "zone", "list", "--compute")] == ["nova"]
+
+
+def check_openstack_images(c):
+    """Uploaded, looked at, changed, given back and deleted; and nobody else's."""
+    with tempfile.TemporaryDirectory() as of:
+        raw, packed, back = (os.path.join(of, name) for name in ("raw.img", "packed.gz", "back.img"))
+        with open(raw, "wb") as f:
+            f.write(b"disk" * 300000)
+            f.truncate(30 << 20)
+        with open(packed, "wb") as f:
+            f.write(b"\x1f\x8b" + b"x" * 10000000)
+        made = c.rows("image", "create", "--file", raw, "--private", "--property", "rack=3", "--tag", "t1", "mine")
+        shown = c.rows("image", "show", made["id"])
+        assert (shown["status"], shown["visibility"], shown["size"], shown["properties"]["rack"], shown["tags"]) == ("active", "private", 30 << 20, "3", ["t1"]), shown
+        c.openstack("image", "save", "--file", back, "mine")
+        with open(raw, "rb") as a, open(back, "rb") as b:
+            assert a.read() == b.read()
+        refused("packed by gzip", c.openstack, "image", "create", "--file", packed, "packed")
+        refused("raw was said|no image of the format qcow2", c.openstack, "image", "create", "--disk-format", "qcow2", "--file", raw, "wrong")
+        refused("no disk_format that is taken", c.openstack, "image", "create", "--disk-format", "iso", "--file", raw, "wrong")
+        assert {row["Name"] for row in c.rows("image", "list")} == {"noop", "mine"}, c.rows("image", "list")
+        c.openstack("image", "set", "--name", "other", "--property", "os_distro=debian", "--tag", "t2", "mine")
+        c.openstack("image", "unset", "--property", "rack", "--tag", "t1", "other")
+        shown = c.rows("image", "show", "other")
+        assert shown["properties"]["os_distro"] == "debian" and "rack" not in shown["properties"] and shown["tags"] == ["t2"], shown
+        c.openstack("project", "create", "lab")
+        c.openstack("user", "create", "--password", "sesame", "--project", "lab", "bob")
+        c.openstack("role", "add", "--project", "lab", "--user", "bob", "member")
+        bob = {"OS_USERNAME": "bob", "OS_PASSWORD": "sesame", "OS_PROJECT_NAME": "lab"}
+        assert "other" not in c.alone(bob, "image", "list")
+        refused("No Image found", c.alone, bob, "image", "show", made["id"])
+        refused("is invalid|could not be found|No Image", c.alone, bob, "server", "create", "--image", made["id"], "--flavor", "m1.tiny", "--network", "none", "web1")
+        refused("publicize_image", c.alone, bob, "image", "create", "--file", raw, "--public", "his")
+        c.openstack("image", "set", "--public", "other")
+        assert "other" in c.alone(bob, "image", "list", "--public")
+        refused("another project's", c.alone, bob, "image", "delete", made["id"])
+        c.alone(bob, "image", "create", "--file", raw, "his")
+        refused("owns images", c.openstack, "project", "delete", "lab")
+        c.alone(bob, "image", "delete", "his")
+        c.openstack("image", "delete", "other")
+        assert [row["Name"] for row in c.rows("image", "list")] == ["noop"]
+        c.openstack("user", "delete", "bob")
+        c.openstack("project", "delete", "lab")
 
 
 def check_openstack_newest(c):

@@ -11,6 +11,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/diskimage"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/plainfile"
@@ -169,6 +170,10 @@ func size(bytes int64) string {
 
 // open opens a source; size is negative if nobody says how large it is.
 func open(ctx context.Context, source string) (from io.ReadCloser, size int64, err error) {
+	if _, is := cluster.Upload(source); is {
+		return nil, 0, fault.New(fault.NotFound, "it was uploaded, and neither the controller nor another node brought its file").
+			WithHint("have it uploaded again; the controller keeps such files in the directory of its setting uploads")
+	}
 	if source[0] == '/' {
 		return openFile(source)
 	}

@@ -42,6 +42,7 @@ import (
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
 	"github.com/drover-project/drover/internal/tagsync"
+	"github.com/drover-project/drover/internal/upload"
 )
 
 // Config is what the API needs.
@@ -51,6 +52,8 @@ type Config struct {
 	// Keep keeps a project from being removed until release is called.
 	Keep   func(project string) (release func(), err error)
 	Engine *tagsync.Engine
+	// Uploads are the images that users bring; nil where none are taken.
+	Uploads *upload.Service
 	// Flavors are the sizes that servers may have, and Keys the key pairs of users.
 	Flavors *flavor.Service
 	Keys    *keypair.Service
@@ -130,6 +133,9 @@ type result struct {
 	status int
 	body   any
 }
+
+// sent is the status of a result that has been sent already.
+const sent = 0
 
 type object = map[string]any
 
@@ -419,6 +425,9 @@ func (r *request) errorBody(status int, text string) object {
 
 // write sends an answer.
 func (r *request) write(out result) {
+	if out.status == sent {
+		return
+	}
 	if out.body == nil {
 		r.w.Header().Set("Content-Length", "0")
 		if out.status == http.StatusNoContent {

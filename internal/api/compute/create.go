@@ -97,7 +97,7 @@ func (r *request) wish(c *creation) (*tagsync.Wish, error) {
 		return nil, badReference(err)
 	}
 	w.Flavor = size.Flavor
-	if w.Image, err = engine.Images().Find(reference(c.ImageRef)); err != nil {
+	if w.Image, err = r.bootImage(reference(c.ImageRef)); err != nil {
 		return nil, badReference(err)
 	}
 	if c.Zone != "" && c.Zone != anyZone {

@@ -31,6 +31,9 @@ func (r *request) shownLimits(of quota.Limits, class bool) object {
 	hidden := map[string]bool{"fixed_ips": !nets, "floating_ips": !nets, "security_groups": !nets, "security_group_rules": !nets,
 		"injected_files": r.since(withoutFiles), "injected_file_content_bytes": r.since(withoutFiles), "injected_file_path_bytes": r.since(withoutFiles),
 		"server_groups": class && !r.since(withClassGroups), "server_group_members": class && !r.since(withClassGroups)}
+	for _, resource := range quota.Resources() {
+		hidden[resource.Name] = hidden[resource.Name] || resource.Own
+	}
 	out := object{}
 	for name, limit := range of {
 		if !hidden[name] {
@@ -88,7 +91,9 @@ func showQuotaInFull(r *request) (result, error) {
 func bodyOfLimits(more ...string) intake.Object {
 	keys := intake.Object{}
 	for _, r := range quota.Resources() {
-		keys[r.Name] = done
+		if !r.Own {
+			keys[r.Name] = done
+		}
 	}
 	for _, key := range more {
 		keys[key] = done

@@ -35,6 +35,7 @@ import (
 	"github.com/drover-project/drover/internal/store/sqlite"
 	"github.com/drover-project/drover/internal/tagsync"
 	"github.com/drover-project/drover/internal/testkit"
+	"github.com/drover-project/drover/internal/upload"
 )
 
 // The roots of the flavours.
@@ -185,6 +186,10 @@ type rig struct {
 	engine   *tagsync.Engine
 	flavors  *flavor.Service
 	quotas   *quota.Service
+	uploads  *upload.Service
+	// takenIn are the images that were uploaded and that the cluster has, refused why it takes none.
+	takenIn sync.Map
+	refused string
 	// noted are the events of changes.
 	noted []audit.Event
 	store *faultstore.Store
@@ -289,7 +294,27 @@ func newRig(t *testing.T) *rig {
 	r.check(err)
 	r.flavors, err = flavor.Open(t.Context(), flavor.Config{Store: kept, Picture: r.shown, Note: r.note, First: server.DefaultFlavors(), NewUUID: testkit.NewUUID, Log: log})
 	r.check(err)
-	r.api = compute.New(compute.Config{Engine: r.engine, Flavors: r.flavors, Keys: keys, Quotas: r.quotas, Keep: r.keep, Now: r.now, Log: log,
+	r.uploads, err = upload.Open(t.Context(), upload.Config{Store: kept, Dir: t.TempDir(), Now: func() job.Time { return job.At(r.now()) }, NewUUID: testkit.NewUUID, Log: log,
+		Has: func(id string) bool { _, has := r.takenIn.Load(id); return has },
+		Limits: func(project string) upload.Limits {
+			images, bytes := r.quotas.Of(project).Images()
+			return upload.Limits{Images: images, Bytes: bytes}
+		},
+		Do: func(_ context.Context, _ string, op *opcode.Opcode) (servertag.Outcome, error) {
+			switch {
+			case r.refused != "":
+				return servertag.Outcome{Text: r.refused}, nil
+			case op.ID == "OP_IMAGE_ADD":
+				r.takenIn.Store(op.Str("image_name"), op)
+			default:
+				r.takenIn.Delete(op.Str("image_name"))
+			}
+			return servertag.Outcome{OK: true}, nil
+		}})
+	r.check(err)
+	r.uploads.Run()
+	t.Cleanup(r.uploads.Close)
+	r.api = compute.New(compute.Config{Engine: r.engine, Uploads: r.uploads, Flavors: r.flavors, Keys: keys, Quotas: r.quotas, Keep: r.keep, Now: r.now, Log: log,
 		HasProject: func(id string) bool {
 			p, err := r.accounts.FindProject(id)
 			return err == nil && p.ID == id

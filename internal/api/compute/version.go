@@ -124,6 +124,8 @@ func (r *request) documents(path string) (result, bool) {
 	case "/compute/v2.0", "/compute/v2.0/":
 		v20["media-types"] = []any{object{"base": "application/json", "type": "application/vnd.openstack.compute+json;version=2"}}
 		return result{http.StatusOK, object{"version": v20}}, true
+	case "/image/versions":
+		return result{http.StatusOK, object{"versions": []any{image}}}, true
 	case "/image", "/image/":
 		return result{http.StatusMultipleChoices, object{"versions": []any{image}}}, true
 	case "/network", "/network/":

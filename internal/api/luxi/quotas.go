@@ -67,7 +67,7 @@ func queryQuotas(_ context.Context, d *Deps, a *arguments) (any, error) {
 	for _, project := range order {
 		q := heldQuota{Project: project, Own: own[project], Limits: d.Quotas.Of(project)}
 		if project != quota.Default {
-			q.Used = quota.Used(d.Servers.Taken(project))
+			q.Used = d.Quotas.Used(project)
 		}
 		out = append(out, q)
 	}

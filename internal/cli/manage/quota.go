@@ -15,8 +15,9 @@ import (
 )
 
 const manageQuotaHelp = `Say how much projects may have over the Compute API: servers, their processors and
-memory, key pairs of each user, items of metadata of each server. -1 is no limit, which
-holds for servers, processors and memory until something else is said.
+memory, key pairs of each user, items of metadata of each server, images that are uploaded
+and their files. -1 is no limit, which holds for servers, processors, memory and the files
+of images until something else is said.
 
 A project is held by its own limits, and where it has none of something by the default,
 which --default names in place of a project. What is over a limit stays; nothing more is
@@ -36,6 +37,8 @@ var limits = []limit{
 	{"ram", "ram", "RAM (MiB)", "memory of all servers together, in MiB; -1 for no limit"},
 	{"key_pairs", "key-pairs", "Key pairs", "key pairs of each user"},
 	{"metadata_items", "metadata-items", "Metadata", "items of metadata of each server"},
+	{"images", "images", "Images", "how many images that users uploaded; -1 for no limit"},
+	{"image_gigabytes", "image-gigabytes", "Images (GiB)", "their files together, in GiB; -1 for no limit"},
 }
 
 // held is how much a project may have, and has.

@@ -60,10 +60,13 @@ const (
 	// Sizes has servers that are given another size, which their users have not confirmed (before, of a server). Programs of before would forget the size that
 	// can be had again, and not know what is being done.
 	Sizes = 7
+	// Uploads has images that users uploaded, in the inventory (a source upload:ID), and beside it who may see each (upload). Programs of before would show them to
+	// all users.
+	Uploads = 8
 )
 
 // Newest is the greatest that this program knows.
-const Newest = Sizes
+const Newest = Uploads
 
 // formats are all of them, the first one first.
 var formats = [...]string{
@@ -74,6 +77,7 @@ var formats = [...]string{
 	Mirrors:    "instances may have mirrored disks, and be moved; jobs say which node they wait for",
 	Guests:     "servers of the Compute API may be in networks that their users choose, with keys and user data, and disks may belong to no instance",
 	Sizes:      "servers of the Compute API may be given another size, which their users confirm or take back",
+	Uploads:    "users of the Image API may upload images, each of its project alone or of all",
 }
 
 // Brought says what a format brought; nothing of one that this program does not know.
