@@ -146,7 +146,7 @@ func (c *compiled) holds(id int64, ops []*opcode.Opcode, m *meter) (holds, unsea
 		if t.cost.steps > 0 && !m.take(t.cost, ops) {
 			return false, true
 		}
-		holds, unsearched := false, false
+		var holds, unsearched bool
 		if t.cost.backtracks {
 			holds, unsearched = m.chain.strikes.ask(t.test, id, ops)
 		} else {

@@ -68,7 +68,7 @@ var attributes = map[string]func(r *request, m *upload.Image, raw json.RawMessag
 		return imageForm("container_format", raw, []string{bare}, &m.ContainerFormat)
 	},
 	"tags": setImageTags,
-	"owner": func(r *request, m *upload.Image, raw json.RawMessage) error {
+	"owner": func(_ *request, m *upload.Image, raw json.RawMessage) error {
 		if text := wordOf(raw); text != m.Project {
 			return refused{fault.New(fault.Denied, "You are not permitted to create images owned by '%s'.", fault.Clip(text, 100)).At("owner"), http.StatusForbidden}
 		}
@@ -512,7 +512,7 @@ func downloadImage(r *request) (result, error) {
 	h := r.w.Header()
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Content-Length", strconv.FormatInt(file.Size, 10))
-	h.Set("Content-Md5", file.MD5)
+	h.Set("Content-MD5", file.MD5)
 	w, _, done := AtLeisure(r.w, r.Request)
 	defer done()
 	w.WriteHeader(http.StatusOK)

@@ -74,7 +74,7 @@ func TestAnImageIsUploaded(t *testing.T) {
 			t.Errorf("%s is not in %s", want, shown)
 		}
 	}
-	if a := r.status(http.StatusOK, http.MethodGet, at+"/file", "", r.token); a.text != "content" || a.header.Get("Content-Md5") != "9a0364b9e99bb480dd25e1f0284c8555" || a.header.Get("Content-Length") != "7" {
+	if a := r.status(http.StatusOK, http.MethodGet, at+"/file", "", r.token); a.text != "content" || a.header.Get("Content-MD5") != "9a0364b9e99bb480dd25e1f0284c8555" || a.header.Get("Content-Length") != "7" {
 		t.Errorf("it comes back as %q, %v", a.text, a.header)
 	}
 	asked, _ := r.takenIn.Load(id)
