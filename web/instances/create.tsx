@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { go } from "../address";
 import { Why, useWhy } from "../parts/act";
-import { Command, Part, Wrong } from "../parts/bits";
+import { Empty, Part, Wrong } from "../parts/bits";
 import { useReady } from "../parts/frame";
 import { Answers, newKey, Outlook, useOperations, useShown } from "../parts/operate";
 import { ask, type Problem, problemOf, who } from "../session";
@@ -48,7 +48,7 @@ export function CreateScreen() {
 				<button class="first" disabled={busy || line.value !== "live" || !asked || seen.stale || !seen.shown}>Create</button>
 			</Part>
 			<Part title="What would be done" command={asked ? seen.shown?.command : undefined}>
-				{asked ? <Outlook {...seen} /> : <p class="faint">Where it would go, why there, and what would be done is shown while you type.</p>}
+				{asked ? <Outlook {...seen} /> : <Empty><p>Where it would go, why there, and what would be done is shown while you type.</p></Empty>}
 			</Part>
 		</form>
 	</main>;
