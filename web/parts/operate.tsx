@@ -119,7 +119,7 @@ function Asking({ o, item, name, uuid, close }: { o: Operation; item: string; na
 		try {
 			const out = await ask<{ job: number }>("POST", `/api/operations/${item}/${o.name}`, { ...wish, typed, key });
 			why.keep();
-			box.current!.close();
+			box.current?.close(); // the thing may be gone by now, and its screen
 			go("/jobs/" + out.job);
 		} catch (e) {
 			setWrong(problemOf(e));
