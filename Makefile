@@ -9,7 +9,7 @@ GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 
 # Debian packages that the tests drive Drover with, or compare it to.
-TEST_PACKAGES := python3-ganeti-rapi python3-yaql python3-novaclient python3-openstackclient postgresql rabbitmq-server nginx-light haproxy prometheus qemu-system-x86 qemu-utils iproute2 lvm2 ovmf swtpm zstd chromium-headless-shell
+TEST_PACKAGES := python3-ganeti-rapi python3-yaql python3-novaclient python3-openstackclient postgresql rabbitmq-server nginx-light haproxy prometheus qemu-system-x86 qemu-utils iproute2 patch lvm2 ovmf swtpm zstd chromium-headless-shell
 # Ganeti's own tools and the Python libraries that they import, which are unpacked and not installed.
 STOCK_PACKAGES := ganeti-3.0 python3-pyparsing python3-openssl python3-pycurl python3-pyinotify python3-psutil \
 	python3-bitarray python3-cryptography python3-cffi-backend python3-six python3-simplejson ganeti-htools-3.0 libpcre3

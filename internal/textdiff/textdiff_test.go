@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 func TestUnified(t *testing.T) {
@@ -103,7 +105,7 @@ func TestHunksLeadFromOneToTheOther(t *testing.T) {
 func TestPatchReadsThem(t *testing.T) {
 	program, err := exec.LookPath("patch")
 	if err != nil {
-		t.Skip("there is no patch here")
+		testkit.Missingf(t, "there is no program for patches (Debian's package patch)")
 	}
 	draw := rand.New(rand.NewPCG(3, 4))
 	for range 20 {
