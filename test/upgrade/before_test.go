@@ -42,6 +42,7 @@ var lastOf = [format.Newest - format.First]program{
 	{revision: "6e87672"},
 	{revision: "3623e91"},
 	{revision: "d65076b"},
+	{revision: "d1c7deb"},
 }
 
 // startDev starts a program of either kind.
