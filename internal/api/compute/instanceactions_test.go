@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-project/drover/internal/api/compute"
 	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/server"
 )
@@ -102,4 +103,13 @@ func TestInstanceActionsUnderWay(t *testing.T) {
 	}
 	r.cloud.hold(false)
 	r.settled(s.ID)
+}
+
+// TestEachActHasItsName: but for the half of another act that nobody asks for.
+func TestEachActHasItsName(t *testing.T) {
+	for _, do := range append(compute.Tasks(), server.Locking, server.Unlocking) {
+		if name := compute.ActName(do); (name == "") != (do == server.Restart) {
+			t.Errorf("%s is told as %q", do, name)
+		}
+	}
 }
