@@ -2,6 +2,9 @@ package yaql_test
 
 import (
 	"context"
+	"encoding/json"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -66,6 +69,46 @@ func TestFunctionsAreDescribed(t *testing.T) {
 		}
 		if !strings.HasSuffix(f.Doc(), ".") {
 			t.Errorf("%s: %q is no sentence", f.Signature(), f.Doc())
+		}
+	}
+}
+
+// parameters finds the names of parameters in a signature.
+var parameters = regexp.MustCompile(`\*{0,2}[A-Za-z_]\w*:`)
+
+// TestTheLibraryHasTheFunctionsOfTheReference: each with its parameters, in their order; and no other.
+func TestTheLibraryHasTheFunctionsOfTheReference(t *testing.T) {
+	text, err := os.ReadFile("../testdata/conformance/yaql-stdlib.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var recorded []struct{ Name, Signature, AvailableIn string }
+	if err := json.Unmarshal(text, &recorded); err != nil {
+		t.Fatal(err)
+	}
+	form := func(name, signature string) string {
+		return name + " " + strings.Join(parameters.FindAllString(signature, -1), " ")
+	}
+	count := map[string]int{}
+	for _, f := range recorded {
+		if f.AvailableIn == "standard" && !strings.HasPrefix(f.Name, "#") {
+			count[form(f.Name, f.Signature)]++
+		}
+	}
+	if len(count) < 100 {
+		t.Fatalf("%d functions are recorded", len(count))
+	}
+	for _, f := range newEngine(t).Functions() {
+		if !strings.HasPrefix(f.Name(), "#") {
+			count[form(f.Name(), f.Signature())]--
+		}
+	}
+	for f, n := range count {
+		switch {
+		case n > 0:
+			t.Errorf("%s is not here, %d times", f, n)
+		case n < 0:
+			t.Errorf("the reference has no %s, %d times", f, -n)
 		}
 	}
 }
