@@ -80,7 +80,8 @@ func TestNoLabelIsAName(t *testing.T) {
 	}
 }
 
-// ruleTests are what Prometheus is fed, and the alerts that fire behind it.
+// ruleTests are what Prometheus is fed, and the alerts that fire behind it. A new alert needs its series under "all is ill", and one that keeps it quiet
+// under "all is well".
 const ruleTests = `rule_files: [drover.rules.yml]
 evaluation_interval: 1m
 tests:

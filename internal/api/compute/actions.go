@@ -42,7 +42,8 @@ func (r *request) actionNames() []string {
 	return out
 }
 
-// act does what the one key of the body names: an action of the table, each of which is a task of the server; or, at the versions that have it, something about its console.
+// act does what the one key of the body names: an action of the table, each of which is a task of the server; or, at the versions that have it, something about its
+// console (consoles.go), its size (resize.go) or its lock (lock.go).
 func act(r *request) (result, error) {
 	s, err := r.server()
 	if err != nil {
