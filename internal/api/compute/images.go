@@ -2,6 +2,7 @@ package compute
 
 import (
 	"cmp"
+	"encoding/csv"
 	"maps"
 	"net/http"
 	"net/url"
@@ -15,45 +16,8 @@ import (
 	"github.com/drover-project/drover/internal/upload"
 )
 
-// oldImageBody is an image as the Compute API once showed it.
-func (r *request) oldImageBody(m server.Image) object {
-	link := r.base() + r.root() + "/images/" + m.ID
-	out := object{"id": m.ID, "name": m.Name, "status": "ACTIVE", "progress": 100, "minDisk": m.LeastDisk(), "minRam": 0, "metadata": object{},
-		"created": created, "updated": created, "links": []any{object{"rel": "self", "href": link}, object{"rel": "bookmark", "href": link}}}
-	if f := m.File; f != nil {
-		out["created"], out["updated"], out["OS-EXT-IMG-SIZE:size"] = stamp(f.Created), stamp(f.Updated), f.Size
-	}
-	return out
-}
-
 // created is when operating systems were made of which nobody knows it.
 const created = "2026-01-01T00:00:00Z"
-
-func listOldImages(r *request) (result, error)       { return r.oldImages(false) }
-func listOldImagesInFull(r *request) (result, error) { return r.oldImages(true) }
-
-func (r *request) oldImages(full bool) (result, error) {
-	if r.since(withoutImages) {
-		return result{}, errNoRoute
-	}
-	out := []any{}
-	for _, m := range r.images() {
-		body := r.oldImageBody(m)
-		if !full {
-			body = object{"id": body["id"], "name": body["name"], "links": body["links"]}
-		}
-		out = append(out, body)
-	}
-	return result{http.StatusOK, object{"images": out}}, nil
-}
-
-func showOldImage(r *request) (result, error) {
-	if r.since(withoutImages) {
-		return result{}, errNoRoute
-	}
-	m, err := r.images().Find(r.path[0])
-	return result{http.StatusOK, object{"image": r.oldImageBody(m)}}, err
-}
 
 // images are what servers of the project can be made of now: what all can, and what users uploaded that the project sees.
 func (r *request) images() server.Images {
@@ -189,14 +153,25 @@ func nullable(text string) any {
 
 // imageFilters are what a query may ask of images, by its keys.
 var imageFilters = map[string]func(p *picture, text string) bool{
-	"id": func(p *picture, text string) bool { return p.ID == text }, "name": func(p *picture, text string) bool { return p.Name == text },
-	"status":      func(p *picture, text string) bool { return string(p.Status) == text },
-	"visibility":  func(p *picture, text string) bool { return text == "all" || p.visibility() == text },
-	"disk_format": func(p *picture, text string) bool { return p.DiskFormat == text }, "container_format": func(p *picture, text string) bool { return p.ContainerFormat == text },
+	"id": oneOf(func(p *picture) string { return p.ID }), "name": oneOf(func(p *picture) string { return p.Name }), "status": oneOf(func(p *picture) string { return string(p.Status) }),
+	"disk_format": oneOf(func(p *picture) string { return p.DiskFormat }), "container_format": oneOf(func(p *picture) string { return p.ContainerFormat }),
+	"visibility":    func(p *picture, text string) bool { return text == "all" || p.visibility() == text },
 	"member_status": func(_ *picture, text string) bool { return text == "accepted" || text == "all" },
 	"os_hidden":     isTrue(func(p *picture) bool { return p.Hidden }), "protected": isTrue(func(p *picture) bool { return p.Protected }),
 	"owner":    func(p *picture, text string) bool { return p.Project != "" && p.Project == text },
 	"size_min": sized(func(size, said int64) bool { return size >= said }), "size_max": sized(func(size, said int64) bool { return size <= said }),
+}
+
+// oneOf is a filter by a text: the one that is said, or behind in: one of several, with commas between them, and in quotation marks where they have commas.
+func oneOf(of func(*picture) string) func(*picture, string) bool {
+	return func(p *picture, text string) bool {
+		several, in := strings.CutPrefix(text, "in:")
+		if !in {
+			return of(p) == text
+		}
+		said, err := csv.NewReader(strings.NewReader(several)).Read()
+		return err == nil && slices.Contains(said, of(p))
+	}
 }
 
 // isTrue is a filter by what is so or not.
@@ -240,6 +215,8 @@ func imagesFor(all []picture, q url.Values) ([]picture, error) {
 			})
 		case strings.HasPrefix(key, "size_") && known && !isCount(text):
 			return nil, fault.New(fault.Invalid, "Invalid input for query parameters %s. Value: %s. It must be a number", key, fault.Clip(text, 40)).At(key)
+		case strings.HasPrefix(text, "in:") && known && !isListed(text):
+			return nil, fault.New(fault.Invalid, "Invalid filter value '%s' of %s", fault.Clip(text, 100), key).At(key).WithHint("in:ONE,ANOTHER, those with commas in quotation marks")
 		case known:
 			out = slices.DeleteFunc(out, func(p picture) bool { return !holds(&p, text) })
 		case !slices.Contains([]string{"limit", "marker", "sort", "sort_key", "sort_dir"}, key) && text != "":
@@ -257,6 +234,11 @@ func imagesFor(all []picture, q url.Values) ([]picture, error) {
 		out = out[i+1:]
 	}
 	return out, nil
+}
+
+func isListed(text string) bool {
+	_, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(text, "in:"))).Read()
+	return err == nil
 }
 
 func isCount(text string) bool {

@@ -106,20 +106,24 @@ func showItem(r *request) (result, error) {
 	return result{http.StatusOK, object{"meta": object{r.path[1]: value}}}, nil
 }
 
-func putItem(r *request) (result, error) {
+// readItem reads the one item of the path.
+func (r *request) readItem() (map[string]string, error) {
 	var body struct{ Meta map[string]*string }
 	if err := r.read(bodyOfItem, &body); err != nil {
-		return result{}, err
+		return nil, err
 	}
-	key := r.path[1]
-	_, there := body.Meta[key]
-	if !there || len(body.Meta) != 1 {
-		return result{}, fault.New(fault.Invalid, "Invalid input: 'meta' must have the key of the path, and no other").At("meta")
+	if _, there := body.Meta[r.path[1]]; !there || len(body.Meta) != 1 {
+		return nil, fault.New(fault.Invalid, "Invalid input: 'meta' must have the key of the path, and no other").At("meta")
 	}
-	said, err := textsOf(body.Meta)
+	return textsOf(body.Meta)
+}
+
+func putItem(r *request) (result, error) {
+	said, err := r.readItem()
 	if err != nil {
 		return result{}, err
 	}
+	key := r.path[1]
 	_, err = r.withMetadata(func(items map[string]string) (map[string]string, error) {
 		items[key] = said[key]
 		return items, nil

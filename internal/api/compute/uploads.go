@@ -107,6 +107,21 @@ func (r *request) say(m *upload.Image, key string, raw json.RawMessage) error {
 	if string(raw) == "null" { // as some clients have it of what they do not say
 		return nil
 	}
+	if err := checkPropertyName(key); err != nil { // before its value: it may be one of another kind
+		return err
+	}
+	text, err := imageText(key, raw, maxValue)
+	if err != nil {
+		return err
+	}
+	return sayProperty(m, key, text)
+}
+
+// checkPropertyName tells whether a property of an image may have this name.
+func checkPropertyName(key string) error {
+	if _, base := attributes[key]; base || key == "id" || slices.Contains(readOnly, key) {
+		return refused{fault.New(fault.Denied, "'%s' is an attribute of images, which the Image API changes, and no property", key).At(key), http.StatusForbidden}
+	}
 	for _, p := range refusedProperties {
 		if strings.HasPrefix(key, p.begins) {
 			return refused{fault.New(fault.Invalid, "The property '%s' of images is not taken: %s", fault.Clip(key, 100), p.why).At(key), http.StatusForbidden}
@@ -115,8 +130,15 @@ func (r *request) say(m *upload.Image, key string, raw json.RawMessage) error {
 	if key == "" || utf8.RuneCountInString(key) > maxName || strings.ContainsFunc(key, unicode.IsControl) {
 		return fault.New(fault.Invalid, "The name of a property of an image must have 1 to %d characters, none of them a control character", maxName).At("properties")
 	}
-	text, err := imageText(key, raw, maxValue)
-	if err != nil {
+	return nil
+}
+
+// sayProperty has a property of an image be what a client says.
+func sayProperty(m *upload.Image, key, text string) error {
+	if err := checkPropertyName(key); err != nil {
+		return err
+	}
+	if err := checkText(key, text, maxValue); err != nil {
 		return err
 	}
 	if m.Properties == nil {
@@ -137,10 +159,14 @@ func imageText(key string, raw json.RawMessage, most int) (string, error) {
 	if text == nil {
 		return "", nil
 	}
-	if utf8.RuneCountInString(*text) > most || strings.ContainsRune(*text, 0) || key == "name" && strings.ContainsFunc(*text, unicode.IsControl) {
-		return "", fault.New(fault.Invalid, "Invalid image: '%s' must have at most %d characters, none of them a control character", fault.Clip(key, 100), most).At(key)
+	return *text, checkText(key, *text, most)
+}
+
+func checkText(key, text string, most int) error {
+	if utf8.RuneCountInString(text) > most || strings.ContainsRune(text, 0) || key == "name" && strings.ContainsFunc(text, unicode.IsControl) {
+		return fault.New(fault.Invalid, "Invalid image: '%s' must have at most %d characters, none of them a control character", fault.Clip(key, 100), most).At(key)
 	}
-	return *text, nil
+	return nil
 }
 
 func imageFlag(key string, raw json.RawMessage, to *bool) error {
@@ -286,22 +312,52 @@ type change struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// patchMedia is the form of changes of images.
-const patchMedia = "application/openstack-images-v2.1-json-patch"
+// Forms of changes of images: JSON Patch, and what it was before it had its name, with an object's one key in place of op and path.
+const (
+	patchMedia    = "application/openstack-images-v2.1-json-patch"
+	oldPatchMedia = "application/openstack-images-v2.0-json-patch"
+)
+
+// readChanges reads what a client asks to have changed.
+func (r *request) readChanges() ([]change, error) {
+	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	if kind != patchMedia && kind != oldPatchMedia {
+		r.w.Header().Set("Accept-Patch", patchMedia+", "+oldPatchMedia)
+		return nil, errMedia
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if kind == patchMedia {
+		var changes []change
+		return changes, r.read(nil, &changes)
+	}
+	var old []map[string]json.RawMessage
+	if err := r.read(nil, &old); err != nil {
+		return nil, err
+	}
+	changes := make([]change, len(old))
+	for i, o := range old {
+		c := &changes[i]
+		for key, raw := range o {
+			switch {
+			case key == "value":
+				c.Value = raw
+			case c.Op != "":
+				return nil, fault.New(fault.Invalid, "Operations must contain one of add, replace, remove, and value").At("op")
+			default:
+				c.Op, c.Path = key, wordOf(raw)
+			}
+		}
+	}
+	return changes, nil
+}
 
 func changeImage(r *request) (result, error) {
-	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-	if kind != patchMedia {
-		r.w.Header().Set("Accept-Patch", patchMedia)
-		return result{}, errMedia
-	}
-	p, err := r.ownImage()
+	changes, err := r.readChanges()
 	if err != nil {
 		return result{}, err
 	}
-	r.Header.Set("Content-Type", "application/json")
-	var changes []change
-	if err := r.read(nil, &changes); err != nil {
+	p, err := r.ownImage()
+	if err != nil {
 		return result{}, err
 	}
 	next, err := r.api.cfg.Uploads.Change(r.Context(), p.ID, func(m *upload.Shown) error {

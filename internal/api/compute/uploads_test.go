@@ -174,7 +174,17 @@ func TestImagesAreChanged(t *testing.T) {
 	if a := r.ask(http.MethodGet, at, ""); !strings.Contains(a.text, `"name":"two"`) {
 		t.Error(a.text)
 	}
-	r.status(http.StatusUnsupportedMediaType, http.MethodPatch, at, `[]`, r.token)
+	before := []string{"Content-Type", "application/openstack-images-v2.0-json-patch"}
+	a = r.status(http.StatusOK, http.MethodPatch, at, `[{"replace":"/protected","value":false},{"add":"/rack","value":"7"},{"remove":"/a~1b"}]`, r.token, before...)
+	if !strings.Contains(a.text, `"protected":false`) || !strings.Contains(a.text, `"rack":"7"`) || strings.Contains(a.text, "a/b") {
+		t.Errorf("as it was changed before there was JSON Patch: %s", a.text)
+	}
+	for _, body := range []string{`[{"op":"replace","path":"/name","value":"x"}]`, `[{"move":"/name","value":"x"}]`, `[{"value":"x"}]`, `[{"replace":"/name","add":"/name","value":"x"}]`, `[{"replace":"/name"}]`, `{}`} {
+		r.status(http.StatusBadRequest, http.MethodPatch, at, body, r.token, before...)
+	}
+	if a := r.status(http.StatusUnsupportedMediaType, http.MethodPatch, at, `[]`, r.token); !strings.Contains(a.header.Get("Accept-Patch"), "v2.0-json-patch") {
+		t.Error(a.header)
+	}
 	r.status(http.StatusNoContent, http.MethodPut, at+"/tags/new", "", r.token)
 	r.status(http.StatusNoContent, http.MethodDelete, at+"/tags/x", "", r.token)
 	r.status(http.StatusNotFound, http.MethodDelete, at+"/tags/x", "", r.token)
