@@ -1,11 +1,15 @@
 package identity_test
 
 import (
+	"encoding/base64"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/crypto/argon2"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/identity"
@@ -251,6 +255,31 @@ func (r *rig) spoil(t *testing.T, name string, how func(string) string) {
 	_, err = store.Commit(t.Context(), r.store, store.Tx{Put: []store.Put{{Key: key, Value: []byte(value)}}})
 	check(t, err)
 	r.open(t)
+}
+
+// TestPasswordsOfAnotherCost: what a password cost when it was kept is beside it, and who changes the cost locks nobody out; one that would take all memory is none.
+func TestPasswordsOfAnotherCost(t *testing.T) {
+	r := newRig(t)
+	kept := func(memory, passes uint32, lanes uint8, text string) func(string) string {
+		salt := []byte("0123456789abcdef")
+		b64 := base64.RawStdEncoding.EncodeToString
+		return func(string) string {
+			return fmt.Sprintf("$argon2id$v=19$%s$%s$%s", text, b64(salt), b64(argon2.IDKey([]byte("opensesame"), salt, passes, memory, lanes, 32)))
+		}
+	}
+	r.spoil(t, "cheap", kept(64, 1, 1, "m=64,t=1,p=1"))
+	r.spoil(t, "wide", kept(1024, 3, 4, "m=1024,t=3,p=4"))
+	r.spoil(t, "huge", kept(64, 1, 1, "m=4194304,t=1,p=1"))
+	r.spoil(t, "none", kept(64, 1, 1, "m=64,t=0,p=1"))
+	for name, want := range map[string]bool{"cheap": true, "wide": true, "huge": false, "none": false} {
+		_, _, err := r.Log(t.Context(), identity.Login{User: name, Password: "opensesame"})
+		if (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, _, err := r.Log(t.Context(), identity.Login{User: name, Password: "guess"}); !fault.Is(err, fault.Denied) {
+			t.Errorf("%s, with another password: %v", name, err)
+		}
+	}
 }
 
 // TestCredentialsAreBounded: in number, and in what is told of each.
