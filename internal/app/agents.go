@@ -285,7 +285,7 @@ func (c *controller) waitedFor(now time.Time) (away map[string]*schedule.Absence
 	return away, patience
 }
 
-// awaySince tells since when the agent of a node is away, if it is. Before agents are taken in that is since the term began.
+// awaySince tells since when the agent of a node is away, if it is. It is in memory: of one that has not been connected in this term that is since the term began.
 func (c *controller) awaySince(node string) (since time.Time, lost, is bool) {
 	if since, lost = c.agents.hub.Away(node); since.IsZero() && !c.agents.hub.Linked(node) {
 		since = c.begun

@@ -7,7 +7,8 @@ import (
 	"github.com/drover-project/drover/internal/cluster"
 )
 
-// Machine is what messages tell of an instance that was made or started.
+// Machine is what messages tell of an instance that was made or started. Two fill it: machineOf, and Cluster.Machine of backend/ganeti; what one leaves out
+// is not in its messages.
 type Machine struct {
 	NICs     []NIC
 	Disks    []Disk

@@ -8,7 +8,7 @@ import (
 	"github.com/drover-project/drover/internal/servertag"
 )
 
-// Reconcile has every server looked at, for what no event told of, and forgets those that are long gone.
+// Reconcile has every server looked at, for what no event told of, and forgets those that are long gone. How often is internal/app's to say.
 func (e *Engine) Reconcile() {
 	e.beside(func() {
 		if err := e.forgetPast(e.ctx); err != nil && e.ctx.Err() == nil {
