@@ -161,7 +161,7 @@ func (l *timeline) judge() {
 	l.t.Helper()
 	dir := l.t.TempDir()
 	var b strings.Builder
-	b.WriteString("rule_files: [drover.rules.yml]\nevaluation_interval: 1m\ntests:\n  - interval: 1m\n    input_series:\n")
+	b.WriteString("rule_files: [drover.rules.yml]\nevaluation_interval: 5m\ntests:\n  - interval: 1m\n    input_series:\n")
 	for _, key := range slices.Sorted(maps.Keys(l.series)) {
 		fmt.Fprintf(&b, "      - series: '%s'\n        values: '%s'\n", key, strings.TrimSpace(l.series[key].String()))
 	}

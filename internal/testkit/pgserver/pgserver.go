@@ -10,6 +10,9 @@
 package pgserver
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"os/exec"
@@ -57,7 +60,7 @@ func Start(tb testing.TB, durable bool) *Server {
 			tb.Fatal(err)
 		}
 	}
-	s.run("initdb", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-sync", "-D", s.data())
+	s.lay()
 	s.args = []string{
 		"-D", s.data(), "-c", "listen_addresses=", "-k", dir, "-c", "max_connections=300",
 		"-c", "fsync=" + map[bool]string{true: "on", false: "off"}[durable],
@@ -67,6 +70,64 @@ func Start(tb testing.TB, durable bool) *Server {
 }
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+// lay makes the data directory: a copy of the one that the first test made which needed any, for to make one takes a processor more than a second, and
+// there are dozens.
+func (s *Server) lay() {
+	s.tb.Helper()
+	first := s.first()
+	if err := copyTree(first, s.data(), s.cred); err == nil {
+		return
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		s.tb.Fatal(err)
+	}
+	s.run("initdb", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-sync", "-D", s.data())
+	whole, err := os.MkdirTemp(filepath.Dir(first), "new-") // it is there whole or not at all
+	if err != nil {
+		s.tb.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(whole) }()
+	if err := copyTree(s.data(), filepath.Join(whole, "data"), nil); err != nil {
+		s.tb.Fatal(err)
+	}
+	_ = os.Rename(filepath.Join(whole, "data"), first) // another test may have been earlier
+}
+
+// first is where the data directory is kept that others are copies of: of this program, made by this user.
+func (s *Server) first() string {
+	s.tb.Helper()
+	program, err := os.Stat(filepath.Join(s.bin, "postgres"))
+	if err != nil {
+		s.tb.Fatal(err)
+	}
+	dir := filepath.Join(testkit.Root(s.tb), ".cache", "test")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		s.tb.Fatal(err)
+	}
+	return filepath.Join(dir, fmt.Sprintf("postgresql-%x-%d", program.ModTime().UnixNano(), os.Getuid()))
+}
+
+// copyTree makes a copy of a directory that another user may have; it is the test's own without one.
+func copyTree(from, to string, owner *syscall.Credential) error {
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := filepath.Join(to, strings.TrimPrefix(path, from))
+		if entry.IsDir() {
+			err = os.Mkdir(name, 0o700)
+		} else {
+			var content []byte
+			if content, err = os.ReadFile(path); err == nil {
+				err = os.WriteFile(name, content, 0o600)
+			}
+		}
+		if err == nil && owner != nil {
+			err = os.Chown(name, int(owner.Uid), int(owner.Gid))
+		}
+		return err
+	})
+}
 
 // binaries returns the directory of the newest server installed.
 func binaries(tb testing.TB) string {
