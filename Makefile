@@ -19,12 +19,17 @@ TEMPEST_PACKAGES := python3-tempest python3-testtools python3-fixtures python3-e
 # The race detector needs a C compiler.
 RACE_PACKAGES := gcc libc6-dev
 
+# What is compiled names no directory, so that what one checkout compiled need not be compiled again for another.
+ANYWHERE := -trimpath
+
 # The packages that are tested: make test PACKAGES=./internal/queue
 PACKAGES     ?= ./...
 # The program that the tests drive is linked once, and they are linked without what a debugger needs. They are not vetted here,
 # for `make lint` does it; and more of them run at once than there are processors, for those that drive programs mostly wait.
 TEST_BINARY  := $(CURDIR)/.cache/test/drover
-TEST_FLAGS   := -vet=off -ldflags '-s -w' -p 4
+TEST_FLAGS   := $(ANYWHERE) -vet=off -ldflags '-s -w' -p 4
+# What is linked for the tests is on a disk all the same, for it is large.
+TEST_DIRS    = GOTMPDIR=$${TMPDIR:-/tmp} TMPDIR=$$(.ci/tmpdir)
 TEST_TIMEOUT ?= 9m
 RACE_TIMEOUT ?= 25m
 # It ends what hangs; Python takes long on a machine that is busy.
@@ -52,8 +57,8 @@ dev: build ## run a whole cluster on this machine (Ctrl-C stops it)
 
 .PHONY: test
 test: test-deps ## install what the tests need and run them all
-	CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $(TEST_BINARY) ./cmd/drover
-	DROVER_TEST_BINARY=$(TEST_BINARY) CGO_ENABLED=0 $(GO) test $(TEST_FLAGS) -timeout $(TEST_TIMEOUT) $(PACKAGES)
+	CGO_ENABLED=0 $(GO) build $(ANYWHERE) -buildvcs=false -ldflags '-s -w' -o $(TEST_BINARY) ./cmd/drover
+	$(TEST_DIRS) DROVER_TEST_BINARY=$(TEST_BINARY) CGO_ENABLED=0 $(GO) test $(TEST_FLAGS) -timeout $(TEST_TIMEOUT) $(PACKAGES)
 
 .PHONY: test-deps
 test-deps: ## install the Debian packages that the tests use, if that is allowed, and unpack others
@@ -64,7 +69,7 @@ test-deps: ## install the Debian packages that the tests use, if that is allowed
 .PHONY: race
 race: test-deps ## run the tests under the race detector, but for those that drive the built program
 	@./.ci/install $(RACE_PACKAGES)
-	DROVER_PATIENCE=3m CGO_ENABLED=1 $(GO) test -race -short -timeout $(RACE_TIMEOUT) $(patsubst ./...,./cmd/... ./internal/... ./yaql/...,$(PACKAGES))
+	$(TEST_DIRS) DROVER_PATIENCE=3m CGO_ENABLED=1 $(GO) test $(ANYWHERE) -race -short -timeout $(RACE_TIMEOUT) $(patsubst ./...,./cmd/... ./internal/... ./yaql/...,$(PACKAGES))
 
 .PHONY: conformance
 conformance: test-deps ## run all conformance cases and print how many passed
@@ -96,21 +101,21 @@ upgrade-test: test-deps ## hold this program and one that knows of no formats ag
 
 .PHONY: lint
 lint: $(GOLANGCI) ## run go vet and all linters
-	$(GO) vet ./...
-	PATH="$$($(GO) env GOROOT)/bin:$$PATH" $(GOLANGCI) run
+	CGO_ENABLED=0 $(GO) vet $(ANYWHERE) ./...
+	PATH="$$($(GO) env GOROOT)/bin:$$PATH" CGO_ENABLED=0 GOFLAGS=$(ANYWHERE) $(GOLANGCI) run
 
 .PHONY: vet-tags
 vet-tags: ## run go vet on what is behind build tags
-	$(GO) vet -tags ganeti ./test/...
-	$(GO) vet -tags soak ./test/...
-	$(GO) vet -tags upgrade ./test/upgrade
-	$(GO) vet -tags simulation ./internal/sim/order
+	CGO_ENABLED=0 $(GO) vet $(ANYWHERE) -tags ganeti ./test/...
+	CGO_ENABLED=0 $(GO) vet $(ANYWHERE) -tags soak ./test/...
+	CGO_ENABLED=0 $(GO) vet $(ANYWHERE) -tags upgrade ./test/upgrade
+	CGO_ENABLED=0 $(GO) vet $(ANYWHERE) -tags simulation ./internal/sim/order
 
 .PHONY: vet-modules
 vet-modules: ## build and vet the modules of their own
-	cd bench/yaql && $(GO) vet ./... && $(GO) build -o /dev/null ./... && $(GO) mod tidy -diff
-	cd bench/river && $(GO) vet ./... && $(GO) mod tidy -diff
-	cd tools/webbuild && $(GO) vet ./... && $(GO) build -o /dev/null ./... && $(GO) mod tidy -diff
+	cd bench/yaql && CGO_ENABLED=0 $(GO) vet $(ANYWHERE) ./... && CGO_ENABLED=0 $(GO) build $(ANYWHERE) -o /dev/null ./... && $(GO) mod tidy -diff
+	cd bench/river && CGO_ENABLED=0 $(GO) vet $(ANYWHERE) ./... && $(GO) mod tidy -diff
+	cd tools/webbuild && CGO_ENABLED=0 $(GO) vet $(ANYWHERE) ./... && CGO_ENABLED=0 $(GO) build $(ANYWHERE) -o /dev/null ./... && $(GO) mod tidy -diff
 
 .PHONY: web
 web: ## build the page of its sources (web/)
