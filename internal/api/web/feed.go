@@ -110,6 +110,7 @@ func (h *hub) subscribe(t *tab, a ask) (*feed, error) {
 	f.mu.Lock()
 	f.tabs[t] = true
 	f.mu.Unlock()
+	t.wake() // what it shows already was rung for before the tab was there
 	return f, nil
 }
 

@@ -978,16 +978,21 @@ func TestThePageIsOfItsSources(t *testing.T) {
 // TestAViewInErrorIsAskedForAgain: what was not there when a tab asked for it is shown when it is, and the error is told once.
 func TestAViewInErrorIsAskedForAgain(t *testing.T) {
 	r := newRig(t)
-	s := r.openStream(r.signIn("bo", "secret"))
-	s.watch(`{"watch":{"x":{"view":"job.explain","id":"1"}}}`)
-	if m := s.next(); m.Error == nil {
-		t.Fatalf("there is no job yet: %+v", m)
+	signed := r.signIn("bo", "secret")
+	tabs := []*stream{r.openStream(signed), r.openStream(signed)} // the second one finds the view open, with all that it shows for the time being
+	for _, s := range tabs {
+		s.watch(`{"watch":{"x":{"view":"job.explain","id":"1"}}}`)
+		if m := s.next(); m.Error == nil {
+			t.Fatalf("there is no job yet: %+v", m)
+		}
 	}
 	if id := r.submit(600); id != 1 {
 		t.Fatalf("it is job %d", id)
 	}
-	if m := s.next(); m.Error != nil || len(m.Value) == 0 {
-		t.Errorf("the job is there: %+v", m)
+	for _, s := range tabs {
+		if m := s.next(); m.Error != nil || len(m.Value) == 0 {
+			t.Errorf("the job is there: %+v", m)
+		}
 	}
 }
 
