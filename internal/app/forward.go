@@ -13,6 +13,7 @@ import (
 	"net/http/httputil"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/drover-project/drover/internal/api/compute"
@@ -207,7 +208,7 @@ func (l *leaderClient) RoundTrip(r *http.Request) (*http.Response, error) {
 		l.http.CloseIdleConnections()
 		select {
 		case <-r.Context().Done():
-			return nil, context.Cause(r.Context())
+			return nil, fault.New(fault.Unavailable, "no controller was certain that it leads: %w", context.Cause(r.Context()))
 		case <-limit:
 			return nil, fault.New(fault.Unavailable, "no controller is certain that it leads")
 		case <-time.After(leaderPause):
@@ -335,7 +336,31 @@ func (l *leaderClient) pass(w http.ResponseWriter, r *http.Request) {
 		w, r, done = compute.AtLeisure(w, r)
 		defer done()
 	}
+	r, done := outliving(r, &l.g.m.stopping)
+	defer done()
 	l.proxy.ServeHTTP(w, r)
+}
+
+// lastAnswers is how long requests are forwarded on that this controller has when it stops: who has the lead after it may only just be taking it.
+const lastAnswers = 2 * time.Second
+
+// outliving is a request that does not end at once when its server stops, but has its last moments; it ends when its client is gone, unless that is then. Who
+// has it calls done at its end.
+func outliving(r *http.Request, stopping *atomic.Bool) (out *http.Request, done func()) {
+	ctx, end := context.WithCancelCause(context.WithoutCancel(r.Context()))
+	over := context.AfterFunc(r.Context(), func() {
+		if stopping.Load() {
+			select {
+			case <-time.After(lastAnswers):
+			case <-ctx.Done():
+			}
+		}
+		end(context.Cause(r.Context()))
+	})
+	return r.WithContext(ctx), func() {
+		over()
+		end(nil)
+	}
 }
 
 // serve answers a request of a surface, which ends with the term at the latest; false if the term takes none any more.

@@ -2,12 +2,15 @@ package app
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/store"
@@ -46,4 +49,38 @@ func TestRefusalsAreInTheWordsOfTheSurface(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestForwardedRequestsOutliveTheirServer: a controller that stops has those forwarded that it took, while another takes the lead, for a while; one whose client goes
+// ends at once.
+func TestForwardedRequestsOutliveTheirServer(t *testing.T) {
+	for _, leaving := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			var stopping atomic.Bool
+			stopping.Store(leaving)
+			asked := func() (*http.Request, context.CancelFunc, func()) {
+				ctx, over := context.WithCancel(t.Context())
+				r, done := outliving(httptest.NewRequestWithContext(ctx, http.MethodGet, "/2/info", nil), &stopping)
+				return r, over, done
+			}
+			r, over, done := asked()
+			begun := time.Now()
+			over()
+			<-r.Context().Done()
+			if took := time.Since(begun); took != map[bool]time.Duration{true: lastAnswers}[leaving] || !errors.Is(context.Cause(r.Context()), context.Canceled) {
+				t.Errorf("leaving %v: it ends %v behind its server, because %v", leaving, took, context.Cause(r.Context()))
+			}
+			done()
+			r, over, done = asked()
+			over()
+			synctest.Wait()
+			if alive := r.Context().Err() == nil; alive != leaving {
+				t.Errorf("leaving %v: it lives: %v", leaving, alive)
+			}
+			done()
+			if r.Context().Err() == nil {
+				t.Error("one that was answered goes on")
+			}
+		})
+	}
 }

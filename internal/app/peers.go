@@ -30,19 +30,34 @@ func (g *group) servePeers(ctx context.Context, l net.Listener) error {
 		}
 		g.takeForwarded(w, r)
 	}), g.m.log)
-	server.BaseContext = func(net.Listener) context.Context { return ctx }
+	base, end := context.WithCancel(context.WithoutCancel(ctx)) // with that of the server's end connections would break in the midst of their handshakes
+	defer end()
+	server.BaseContext = func(net.Listener) context.Context { return base }
 	server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		return g.tlsFrom(ctx, hello.Conn), nil
 	}}
-	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		// What others have sent already they are told that nobody here leads, and send it to another: a connection that breaks would leave them in doubt.
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastAnswers)
+		defer cancel()
+		if server.Shutdown(limited) != nil {
+			_ = server.Close()
+		}
+	})
 	serve := func() error { return server.ServeTLS(l, "", "") }
 	if g.m.ground != nil {
 		serve = func() error { return server.Serve(l) }
 	}
-	if err := serve(); !errors.Is(err, http.ErrServerClosed) {
+	err := serve()
+	if stop() { // the listener failed by itself
 		return err
 	}
-	return nil
+	if <-stopped; errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	return err
 }
 
 // peerRequests are the requests that controllers send each other.
@@ -92,7 +107,8 @@ func (g *group) tlsFrom(ctx context.Context, conn net.Conn) *tls.Config {
 		MinVersion: tls.VersionTLS13, ClientAuth: tls.RequireAnyClientCert, NextProtos: []string{"http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return g.cert.Current(), nil },
 		VerifyConnection: func(state tls.ConnectionState) error {
-			limit, cancel := context.WithTimeout(ctx, dialTime)
+			// Who comes in the last moments is let in, too: it has sent already what it wants, and hears that nobody leads here.
+			limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialTime)
 			defer cancel()
 			if err := g.roster.known(limit, fingerprint(state.PeerCertificates[0].Raw)); err != nil {
 				g.hold(ctx, conn)
@@ -118,6 +134,7 @@ func (g *group) hold(ctx context.Context, conn net.Conn) {
 
 func notLeading(w http.ResponseWriter) {
 	w.Header().Set(headerNotLeading, "1")
+	w.Header().Set("Connection", "close") // nobody sends more on it, in the moment in which this controller may end
 	w.WriteHeader(http.StatusServiceUnavailable)
 }
 
