@@ -30,7 +30,7 @@ TEST_BINARY  := $(CURDIR)/.cache/test/drover
 TEST_FLAGS   := $(ANYWHERE) -vet=off -ldflags '-s -w' -p 4
 # What is linked for the tests is on a disk all the same, for it is large.
 TEST_DIRS    = GOTMPDIR=$${TMPDIR:-/tmp} TMPDIR=$$(.ci/tmpdir)
-TEST_TIMEOUT ?= 9m
+TEST_TIMEOUT ?= 20m
 RACE_TIMEOUT ?= 25m
 # It ends what hangs; Python takes long on a machine that is busy.
 STOCK_TIMEOUT ?= 30m
@@ -187,6 +187,7 @@ soak: ## run the crash and endurance tests for SOAKTIME each, 200 rounds of kill
 	DROVER_SOAK=$(SOAKTIME) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 0 -run TestAlertsAreSilent ./internal/app
 	DROVER_ROUNDS=200 CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 0 -run TestKills ./test/machines
 	DROVER_HISTORIES=1000 CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 0 -run TestHistories ./test/history
+	DROVER_SOAK=$(SOAKTIME) CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run KilledAnywhere ./internal/exec
 	DROVER_HISTORIES=1000 CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run 'TestHistories$$' ./internal/tagsync ./internal/agentwire
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run TestHistories ./internal/queue/machine -histories 100000
 
