@@ -118,10 +118,10 @@ func oldImagesFor(all []picture, q url.Values) ([]picture, error) {
 	for key, texts := range q {
 		text := texts[len(texts)-1]
 		holds, known := oldFilters[key]
-		if property, of := strings.CutPrefix(key, "property-"); of {
-			holds, known = func(p *picture, text string) (bool, error) { return p.Properties[property] == text, nil }, true
-		}
+		property, of := strings.CutPrefix(key, "property-")
 		switch {
+		case of:
+			out = slices.DeleteFunc(out, func(p picture) bool { return p.Properties[property] != text })
 		case known:
 			out = slices.DeleteFunc(out, func(p picture) bool {
 				is, err := holds(&p, text)

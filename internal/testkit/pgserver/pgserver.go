@@ -109,16 +109,22 @@ func (s *Server) first() string {
 
 // copyTree makes a copy of a directory that another user may have; it is the test's own without one.
 func copyTree(from, to string, owner *syscall.Credential) error {
-	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+	root, err := os.OpenRoot(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	files := root.FS()
+	return fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		name := filepath.Join(to, strings.TrimPrefix(path, from))
+		name := filepath.Join(to, path)
 		if entry.IsDir() {
 			err = os.Mkdir(name, 0o700)
 		} else {
 			var content []byte
-			if content, err = os.ReadFile(path); err == nil {
+			if content, err = fs.ReadFile(files, path); err == nil {
 				err = os.WriteFile(name, content, 0o600)
 			}
 		}
