@@ -66,6 +66,9 @@ resize = true
 xenapi_apis = true
 {{range .Off}}{{.}} = false
 {{end}}
+[image]
+container_formats = bare
+disk_formats = raw
 [validation]
 run_validation = false
 [service_available]

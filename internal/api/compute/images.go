@@ -159,7 +159,7 @@ var imageFilters = map[string]func(p *picture, text string) bool{
 	"member_status": func(_ *picture, text string) bool { return text == "accepted" || text == "all" },
 	"os_hidden":     isTrue(func(p *picture) bool { return p.Hidden }), "protected": isTrue(func(p *picture) bool { return p.Protected }),
 	"owner":    func(p *picture, text string) bool { return p.Project != "" && p.Project == text },
-	"size_min": sized(func(size, said int64) bool { return size >= said }), "size_max": sized(func(size, said int64) bool { return size <= said }),
+	"size": sized(func(size, said int64) bool { return size == said }), "size_min": sized(func(size, said int64) bool { return size >= said }), "size_max": sized(func(size, said int64) bool { return size <= said }),
 }
 
 // oneOf is a filter by a text: the one that is said, or behind in: one of several, with commas between them, and in quotation marks where they have commas.
@@ -213,7 +213,7 @@ func imagesFor(all []picture, q url.Values) ([]picture, error) {
 			out = slices.DeleteFunc(out, func(p picture) bool {
 				return slices.ContainsFunc(texts, func(tag string) bool { return !slices.Contains(p.Tags, tag) })
 			})
-		case strings.HasPrefix(key, "size_") && known && !isCount(text):
+		case strings.HasPrefix(key, "size") && known && !isCount(text):
 			return nil, fault.New(fault.Invalid, "Invalid input for query parameters %s. Value: %s. It must be a number", key, fault.Clip(text, 40)).At(key)
 		case strings.HasPrefix(text, "in:") && known && !isListed(text):
 			return nil, fault.New(fault.Invalid, "Invalid filter value '%s' of %s", fault.Clip(text, 100), key).At(key).WithHint("in:ONE,ANOTHER, those with commas in quotation marks")

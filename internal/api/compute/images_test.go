@@ -32,7 +32,7 @@ func TestImagesAreFiltered(t *testing.T) {
 	for query, want := range map[string]string{
 		"": "noop a b c", "name=a": "a", "name=x": "", "id=1": "c", "id=in:1,3": "a c", "name=in:b,x": "b", `name=in:"b","c"`: "b c", "status=in:queued,saving": "", "status=active": "noop a b c", "status=queued": "", "visibility=public": "noop a b c", "visibility=private": "",
 		"visibility=all": "noop a b c", "tag=x": "", "owner=x": "", "os_hidden=false": "noop a b c", "os_hidden=True": "", "protected=True": "", "disk_format=qcow2": "b",
-		"disk_format=raw": "noop a c", "size_min=20": "b c", "size_max=20": "noop a c", "container_format=bare": "noop a b c", "x=": "noop a b c", "sort=name:asc": "a b c noop", "sort=name": "noop c b a",
+		"disk_format=raw": "noop a c", "size_min=20": "b c", "size=20": "c", "size_max=20": "noop a c", "container_format=bare": "noop a b c", "x=": "noop a b c", "sort=name:asc": "a b c noop", "sort=name": "noop c b a",
 		"sort_key=name&sort_dir=asc": "a b c noop", "sort_key=id": "noop a b c", "sort=status:asc,name:desc": "noop c b a", "sort=size:asc": "noop a c b",
 		"sort_key=created_at&sort_key=id&sort_dir=asc": "noop b a c", "sort=updated_at:desc": "c a b noop", "sort=disk_format:asc,name:asc": "b a c noop",
 		"marker=2": "c", "sort=name:asc&marker=3": "b c noop", "limit=0": "", "limit=2": "noop a", "limit=2&marker=3": "b c",
@@ -41,7 +41,7 @@ func TestImagesAreFiltered(t *testing.T) {
 			t.Errorf("%s: %q, want %q", query, got, want)
 		}
 	}
-	for _, query := range []string{"size_min=x", `name=in:"b`, "created_at=gt:2001-01-01T00:00:00Z", "sort=owner", "sort=name:up", "sort_key=nosuch", "marker=nosuch", "limit=-1"} {
+	for _, query := range []string{"size_min=x", "size=x", `name=in:"b`, "created_at=gt:2001-01-01T00:00:00Z", "sort=owner", "sort=name:up", "sort_key=nosuch", "marker=nosuch", "limit=-1"} {
 		r.explained(query, r.ask(http.MethodGet, "/image/v2/images?"+query, ""), http.StatusBadRequest)
 	}
 	var pages []string
