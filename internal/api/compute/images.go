@@ -158,8 +158,8 @@ var imageFilters = map[string]func(p *picture, text string) bool{
 	"visibility":    func(p *picture, text string) bool { return text == "all" || p.visibility() == text },
 	"member_status": func(_ *picture, text string) bool { return text == "accepted" || text == "all" },
 	"os_hidden":     isTrue(func(p *picture) bool { return p.Hidden }), "protected": isTrue(func(p *picture) bool { return p.Protected }),
-	"owner":    func(p *picture, text string) bool { return p.Project != "" && p.Project == text },
-	"size": sized(func(size, said int64) bool { return size == said }), "size_min": sized(func(size, said int64) bool { return size >= said }), "size_max": sized(func(size, said int64) bool { return size <= said }),
+	"owner": func(p *picture, text string) bool { return p.Project != "" && p.Project == text },
+	"size":  sized(func(size, said int64) bool { return size == said }), "size_min": sized(func(size, said int64) bool { return size >= said }), "size_max": sized(func(size, said int64) bool { return size <= said }),
 }
 
 // oneOf is a filter by a text: the one that is said, or behind in: one of several, with commas between them, and in quotation marks where they have commas.
