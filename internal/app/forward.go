@@ -341,7 +341,8 @@ func (l *leaderClient) pass(w http.ResponseWriter, r *http.Request) {
 	l.proxy.ServeHTTP(w, r)
 }
 
-// lastAnswers is how long requests are forwarded on that this controller has when it stops: who has the lead after it may only just be taking it.
+// lastAnswers is how long what this controller has of requests when it stops goes on: those that it forwards, for who has the lead after it may only just be taking
+// it, and those that others have forwarded to it, which hear that it leads no more.
 const lastAnswers = 2 * time.Second
 
 // outliving is a request that does not end at once when its server stops, but has its last moments; it ends when its client is gone, unless that is then. Who

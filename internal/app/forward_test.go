@@ -84,3 +84,19 @@ func TestForwardedRequestsOutliveTheirServer(t *testing.T) {
 		})
 	}
 }
+
+// TestAStoppingControllerLooksForTheLeader: what it forwards has its last moments, and then an answer that says that nothing was done.
+func TestAStoppingControllerLooksForTheLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &group{m: &member{store: leaderless{}, figures: newFigures(), log: slog.New(slog.DiscardHandler)}}
+		g.leader = newLeaderClient(g)
+		g.m.stopping.Store(true)
+		ctx, over := context.WithCancel(t.Context())
+		over()
+		out, begun := httptest.NewRecorder(), time.Now()
+		g.front().ServeHTTP(out, httptest.NewRequestWithContext(ctx, http.MethodPut, "/2/tags", http.NoBody))
+		if took := time.Since(begun); took != lastAnswers {
+			t.Errorf("it is answered %v behind the end: %d %s", took, out.Code, out.Body)
+		}
+	})
+}
