@@ -226,14 +226,19 @@ func imagesFor(all []picture, q url.Values) ([]picture, error) {
 	if err := sortImages(out, q); err != nil {
 		return nil, err
 	}
-	if marker := q.Get("marker"); marker != "" {
-		i := slices.IndexFunc(out, func(p picture) bool { return p.ID == marker })
-		if i < 0 {
-			return nil, noMarker(marker)
-		}
-		out = out[i+1:]
+	return behind(out, q.Get("marker"))
+}
+
+// behind are the images behind a marker; all of them without one.
+func behind(images []picture, marker string) ([]picture, error) {
+	if marker == "" {
+		return images, nil
 	}
-	return out, nil
+	i := slices.IndexFunc(images, func(p picture) bool { return p.ID == marker })
+	if i < 0 {
+		return nil, noMarker(marker)
+	}
+	return images[i+1:], nil
 }
 
 func isListed(text string) bool {

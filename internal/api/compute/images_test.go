@@ -136,7 +136,7 @@ func TestImagesOverTheComputeAPI(t *testing.T) {
 			t.Errorf("%s: %s, want %s", query, got, want)
 		}
 	}
-	for _, query := range []string{"x=1", "limit=x", "marker=nosuch", "minRam=x", "changes-since=yesterday"} {
+	for _, query := range []string{"x=1", "limit=x", "marker=nosuch", "minRam=x", "minRam=x&name=nosuch", "changes-since=yesterday", "name=nosuch&changes-since=yesterday"} {
 		r.explained(query, r.ask(http.MethodGet, nova+"/images?"+query, "", old...), http.StatusBadRequest)
 	}
 	next := r.status(http.StatusOK, http.MethodGet, nova+"/images?limit=2", "", r.token, old...)

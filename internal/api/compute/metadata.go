@@ -27,18 +27,23 @@ func (r *request) changed() int {
 func addMetadata(r *request) (result, error)     { return r.putMetadata(false) }
 func replaceMetadata(r *request) (result, error) { return r.putMetadata(true) }
 
-// putMetadata sets items, beside those that there are or in their place.
-func (r *request) putMetadata(replace bool) (result, error) {
+// readMetadata reads items that are said.
+func (r *request) readMetadata() (map[string]string, error) {
 	var body struct{ Metadata map[string]*string }
 	if err := r.read(bodyOfMetadata, &body); err != nil {
-		return result{}, err
-	}
-	said, err := textsOf(body.Metadata)
-	if err != nil {
-		return result{}, err
+		return nil, err
 	}
 	if body.Metadata == nil {
-		return result{}, fault.New(fault.Invalid, "Invalid input: 'metadata' is a required property").At("metadata")
+		return nil, fault.New(fault.Invalid, "Invalid input: 'metadata' is a required property").At("metadata")
+	}
+	return textsOf(body.Metadata)
+}
+
+// putMetadata sets items, beside those that there are or in their place.
+func (r *request) putMetadata(replace bool) (result, error) {
+	said, err := r.readMetadata()
+	if err != nil {
+		return result{}, err
 	}
 	s, err := r.withMetadata(func(items map[string]string) (map[string]string, error) {
 		if replace {

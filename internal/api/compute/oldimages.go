@@ -1,7 +1,6 @@
 package compute
 
 import (
-	"cmp"
 	"maps"
 	"net/http"
 	"net/url"
@@ -83,66 +82,59 @@ func (r *request) oldImages(full bool) (result, error) {
 	return result{http.StatusOK, shown}, nil
 }
 
-// oldFilters are what a query may ask of them, by its keys. What snapshots of servers would have is in properties.
-var oldFilters = map[string]func(p *picture, text string) (bool, error){
-	"name": func(p *picture, text string) (bool, error) { return p.Name == text, nil },
-	"status": func(p *picture, text string) (bool, error) {
-		return strings.EqualFold(oldStates[p.Status].word, text), nil
-	},
-	"minDisk": least(func(p *picture) int64 { return p.MinDisk }), "minRam": least(func(p *picture) int64 { return p.MinRAM }),
-	"server": func(p *picture, text string) (bool, error) {
-		return p.Properties["instance_uuid"] == path.Base(text), nil
-	}, // it may be a link
-	"type": func(p *picture, text string) (bool, error) { return p.Properties["image_type"] == text, nil },
-	"changes-since": func(p *picture, text string) (bool, error) {
+// oldFilters are what a query may ask of them, by its keys: each reads what is said, and returns which images are meant. What snapshots of servers would have
+// is in properties.
+var oldFilters = map[string]func(text string) (func(*picture) bool, error){
+	"name":    said(func(p *picture, text string) bool { return p.Name == text }),
+	"status":  said(func(p *picture, text string) bool { return strings.EqualFold(oldStates[p.Status].word, text) }),
+	"minDisk": least("minDisk", func(p *picture) int64 { return p.MinDisk }), "minRam": least("minRam", func(p *picture) int64 { return p.MinRAM }),
+	"server": said(func(p *picture, text string) bool { return p.Properties["instance_uuid"] == path.Base(text) }), // it may be a link
+	"type":   said(func(p *picture, text string) bool { return p.Properties["image_type"] == text }),
+	"changes-since": func(text string) (func(*picture) bool, error) {
 		at, err := readTime("changes-since", text)
-		return p.times && p.Updated >= at, err
+		return func(p *picture) bool { return p.times && p.Updated >= at }, err
 	},
 }
 
+// said is a filter by a text that may be any.
+func said(is func(p *picture, text string) bool) func(string) (func(*picture) bool, error) {
+	return func(text string) (func(*picture) bool, error) {
+		return func(p *picture) bool { return is(p, text) }, nil
+	}
+}
+
 // least is a filter by a number that an image has at least.
-func least(of func(*picture) int64) func(*picture, string) (bool, error) {
-	return func(p *picture, text string) (bool, error) {
+func least(key string, of func(*picture) int64) func(string) (func(*picture) bool, error) {
+	return func(text string) (func(*picture) bool, error) {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			err = fault.New(fault.Invalid, "'%s' is no number", fault.Clip(text, 40))
+			return nil, fault.New(fault.Invalid, "Invalid input for query parameters %s. Value: %s. It must be a number", key, fault.Clip(text, 40)).At(key)
 		}
-		return of(p) >= n, err
+		return func(p *picture) bool { return of(p) >= n }, nil
 	}
 }
 
 // oldImagesFor returns the images that a query asks for, behind its marker. What cannot be done is refused.
 func oldImagesFor(all []picture, q url.Values) ([]picture, error) {
 	out := slices.DeleteFunc(slices.Clone(all), func(p picture) bool { return p.Hidden })
-	var wrong error
 	for key, texts := range q {
 		text := texts[len(texts)-1]
-		holds, known := oldFilters[key]
+		read, known := oldFilters[key]
 		property, of := strings.CutPrefix(key, "property-")
 		switch {
 		case of:
 			out = slices.DeleteFunc(out, func(p picture) bool { return p.Properties[property] != text })
 		case known:
-			out = slices.DeleteFunc(out, func(p picture) bool {
-				is, err := holds(&p, text)
-				wrong = cmp.Or(wrong, err)
-				return !is
-			})
+			meant, err := read(text)
+			if err != nil {
+				return nil, err
+			}
+			out = slices.DeleteFunc(out, func(p picture) bool { return !meant(&p) })
 		case key != "limit" && key != "marker" && text != "":
 			return nil, fault.New(fault.Invalid, "Images have no '%s' here to be filtered by", fault.Clip(key, 100)).At(key)
 		}
-		if wrong != nil {
-			return nil, wrong
-		}
 	}
-	if marker := q.Get("marker"); marker != "" {
-		i := slices.IndexFunc(out, func(p picture) bool { return p.ID == marker })
-		if i < 0 {
-			return nil, noMarker(marker)
-		}
-		out = out[i+1:]
-	}
-	return out, nil
+	return behind(out, q.Get("marker"))
 }
 
 func showOldImage(r *request) (result, error) {
@@ -194,16 +186,9 @@ func replaceImageMetadata(r *request) (result, error) { return r.putImageMetadat
 
 // putImageMetadata sets properties, beside those that there are or in their place.
 func (r *request) putImageMetadata(replace bool) (result, error) {
-	var body struct{ Metadata map[string]*string }
-	if err := r.read(bodyOfMetadata, &body); err != nil {
-		return result{}, err
-	}
-	said, err := textsOf(body.Metadata)
+	said, err := r.readMetadata()
 	if err != nil {
 		return result{}, err
-	}
-	if body.Metadata == nil {
-		return result{}, fault.New(fault.Invalid, "Invalid input: 'metadata' is a required property").At("metadata")
 	}
 	next, err := r.withImageMetadata(said, func(items map[string]string) error {
 		if replace {

@@ -328,7 +328,8 @@ func (r *request) readChanges() ([]change, error) {
 	r.Header.Set("Content-Type", "application/json")
 	if kind == patchMedia {
 		var changes []change
-		return changes, r.read(nil, &changes)
+		err := r.read(nil, &changes)
+		return changes, err
 	}
 	var old []map[string]json.RawMessage
 	if err := r.read(nil, &old); err != nil {
