@@ -180,6 +180,34 @@ func TestStrangersMakeRoom(t *testing.T) {
 	}
 }
 
+// TestStrangersMakeRoomWhereThereIsNone: who comes when all places are taken has that of a stranger, and who has shown that it belongs here keeps its own.
+func TestStrangersMakeRoomWhereThereIsNone(t *testing.T) {
+	g := New(Surface{Most: 5, Share: parts, Strangers: 2}, plenty, slog.New(slog.DiscardHandler))
+	enter := func() (in, ended *Conn, why string) {
+		here, there := net.Pipe()
+		t.Cleanup(func() { _, _ = here.Close(), there.Close() })
+		return g.enter(here)
+	}
+	var all []*Conn
+	for i := range 5 {
+		in, ended, why := enter()
+		if ended != nil || why != "" {
+			t.Fatalf("number %d: %q, and another was ended: %t", i, why, ended != nil)
+		}
+		if all = append(all, in); i < 3 {
+			in.Known()
+		}
+	}
+	if in, ended, why := enter(); in == nil || ended != all[3] {
+		t.Errorf("beside three that belong here and two strangers nobody comes in: %q", why)
+	}
+	for i, c := range all {
+		if c.in != (i != 3) {
+			t.Errorf("number %d has its place: %t", i, c.in)
+		}
+	}
+}
+
 // TestAThousandAgentsComeAtOnce: none of them is ended for the sake of another before it could show who it is.
 func TestAThousandAgentsComeAtOnce(t *testing.T) {
 	g := New(Agents, plenty, slog.New(slog.DiscardHandler))
