@@ -226,6 +226,28 @@ func TestStopAndResume(t *testing.T) {
 	}
 }
 
+// TestAStopEndsNothingThatRuns: what a node is at when the deployment is stopped is not killed there, and counts when it has ended.
+func TestAStopEndsNothingThatRuns(t *testing.T) {
+	r := newRig(t, 1)
+	r.graph("g", "- {id: a, type: shell, version: 2.1.0, role: '*'}\n- {id: b, type: shell, version: 2.1.0, role: '*', requires: [a]}")
+	r.environment("e", "hosts: {\"1\": node1}\nnodes: {\"1\": {uid: \"1\", roles: [n]}}", "g")
+	reached, gate := make(chan struct{}), make(chan struct{})
+	r.simulate(func(ctx context.Context, _ string, _ agent.Task) error {
+		close(reached)
+		<-gate
+		return context.Cause(ctx) // as of a command that was killed
+	})
+	id := r.start(Wish{Environment: "e"})
+	<-reached
+	if _, err := r.engine.Stop(t.Context(), id, by); err != nil {
+		t.Fatal(err)
+	}
+	close(gate)
+	if p := r.end(id); p.Status != course.Halted || r.states(id) != "1/a ready\n1/b stopped" {
+		t.Errorf("%s: %s\n%s", p.Status, p.Why, r.states(id))
+	}
+}
+
 func TestPlansOfAStateThatMovedOn(t *testing.T) {
 	r := web(t)
 	old := r.plan(Wish{Environment: "prod"})
