@@ -378,6 +378,9 @@ func TestCoursesComeBackFromTheStore(t *testing.T) {
 		}
 		c.After = append(c.After, []int32{int32(i / 2)})
 	}
+	for _, i := range []int32{1, chunkSteps - 1, chunkSteps, chunkSteps + 2} {
+		c.takesTurn(i, i-1)
+	}
 	pieces, err := c.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -388,7 +391,8 @@ func TestCoursesComeBackFromTheStore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(pieces) != 3 || !reflect.DeepEqual(back, c) {
-		t.Errorf("%d pieces, %d steps, %d places, groups %v, secrets %v", len(pieces), len(back.Steps), len(back.After), back.Groups, back.Hidden)
+	if back.Turns = append(back.Turns, make([][]int32, len(back.After)-len(back.Turns))...); len(pieces) != 3 || !reflect.DeepEqual(back, c) {
+		t.Errorf("%d pieces, %d steps, %d places, groups %v, secrets %v; turns are lost: %t", len(pieces), len(back.Steps), len(back.After), back.Groups, back.Hidden,
+			!reflect.DeepEqual(back.Turns, c.Turns))
 	}
 }
