@@ -57,6 +57,17 @@ func (r *rig) alter(name string, change func(*cluster.Node)) {
 	}
 }
 
+// running are the tasks of a plan that would run, as "node/task".
+func running(p *Preview) string {
+	var runs []string
+	for _, x := range p.Tasks {
+		if x.State != course.Skipped {
+			runs = append(runs, x.Node+"/"+x.Task)
+		}
+	}
+	return strings.Join(runs, " ")
+}
+
 // joined is an agent that has joined with a key.
 func joined(key string) func(*cluster.Node) {
 	return func(n *cluster.Node) {
@@ -113,18 +124,49 @@ func TestWhatIsDeployedBelongsToMachines(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var runs []string
-			for _, x := range shown.Tasks {
-				if x.State != course.Skipped {
-					runs = append(runs, x.Node+"/"+x.Task)
-				}
-			}
-			if got := strings.Join(runs, " "); got != c.runs || !slices.Equal(shown.Warnings, append([]string{}, c.warns...)) {
+			if got := running(shown); got != c.runs || !slices.Equal(shown.Warnings, append([]string{}, c.warns...)) {
 				t.Errorf("%q runs, with %q; want %q with %q", got, shown.Warnings, c.runs, c.warns)
 			}
 			r.end(r.start(Wish{Environment: "e"}))
 			if d := r.plan(Wish{Environment: "e"}); d.Runs != 0 {
 				t.Errorf("when it was deployed %d tasks run again", d.Runs)
+			}
+		})
+	}
+}
+
+// TestANodeThatLeftWhileItWasDeployed: what succeeds on a node that is none of the environment any more is not what a later node of its UID has.
+func TestANodeThatLeftWhileItWasDeployed(t *testing.T) {
+	for what, leave := range map[string]func(*rig) error{
+		"taken out": func(r *rig) error { return r.engine.DeleteNode(r.Context(), "e", "2", by) },
+		"put without it": func(r *rig) error {
+			r.hosts("node1")
+			return nil
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := machines(t)
+			reached, gate := make(chan struct{}), make(chan struct{})
+			r.simulate(func(_ context.Context, node string, _ agent.Task) error {
+				if node == "node2" {
+					close(reached)
+					<-gate
+				}
+				return nil
+			})
+			id := r.start(Wish{Environment: "e", Force: true})
+			<-reached
+			if err := leave(r); err != nil {
+				t.Fatal(err)
+			}
+			close(gate)
+			if p := r.end(id); p.Status != course.Done {
+				t.Fatalf("it is %s: %s", p.Status, p.Why)
+			}
+			r.simulate(nil)
+			r.hosts("node1", "node2")
+			if shown, err := r.preview(Wish{Environment: "e"}); err != nil || running(shown) != "2/a" {
+				t.Errorf("%q runs (%v)", running(shown), err)
 			}
 		})
 	}

@@ -161,24 +161,25 @@ func behind(gone []Removed, err error) error {
 	return fault.New(fault.CodeOf(err), "%w (removed before: %s)", err, strings.Join(ids, ", "))
 }
 
-// uses says how many deployments refer to each part of a state, of those that there were when it was counted.
+// uses says how many deployments refer to each part of a state, of those that were counted.
 type uses struct {
-	newest int64
-	by     map[course.Digest]int
+	counted map[int64]bool
+	by      map[course.Digest]int
 	// of are the parts to which those that go refer.
 	of map[int64][]course.Digest
 	// unreadable says that some deployment or environment cannot be read: it may refer to any part, so all stay.
 	unreadable bool
 }
 
-// countUses reads all deployments. What comes later may refer to a part only if its environment does, too.
+// countUses reads all deployments. What is stored later may have a lower number than one of them, for plans are stored beside one another.
 func (e *Engine) countUses(ctx context.Context, going []*course.Deployment) (*uses, error) {
-	u := &uses{newest: e.known().Newest(), by: map[course.Digest]int{}, of: map[int64][]course.Digest{}}
+	u := &uses{counted: map[int64]bool{}, by: map[course.Digest]int{}, of: map[int64][]course.Digest{}}
 	for _, d := range going {
 		u.of[d.ID] = nil
 	}
 	err := eachStored(ctx, e, KindDeployment, u, func(d *course.Deployment) {
 		parts := partsOf(d)
+		u.counted[d.ID] = true
 		for _, p := range parts {
 			u.by[p]++
 		}
@@ -255,7 +256,7 @@ func (e *Engine) unused(ctx context.Context, d *course.Deployment, u *uses) (out
 		return nil, err
 	}
 	for later := range e.known().Deployments() {
-		if later.ID <= u.newest {
+		if u.counted[later.ID] {
 			continue
 		}
 		whole, err := e.whole(ctx, later)

@@ -238,6 +238,39 @@ func TestPartsOfSeveralThatGo(t *testing.T) {
 	}
 }
 
+// TestPartsOfAPlanThatWasSlow: a plan that has its number already is stored when it has been counted what has which part, behind one with a higher number.
+func TestPartsOfAPlanThatWasSlow(t *testing.T) {
+	r := newRig(t, 1)
+	r.graph("g", "- {id: a, type: shell, version: 2.1.0, role: '*', condition: {yaql_exp: changed($.v)}}")
+	r.version(1)
+	first := r.plan(Wish{Environment: "e"})
+	old := r.engine.known().Deployment(first.ID)
+	r.environment("other", `{"nodes": {"1": {"uid": "1", "roles": ["other"], "v": 1}}, "hosts": {"1": "node1"}}`, "g")
+	var u *uses
+	r.meddle(func(n int) {
+		if n > 1 {
+			return
+		}
+		quick, _, err := r.engine.Plan(t.Context(), Wish{Environment: "other"}, by)
+		if err != nil || quick.ID != 3 {
+			t.Errorf("the quick one is %+v, %v", quick, err)
+		}
+		if u, err = r.engine.countUses(t.Context(), []*course.Deployment{old}); err != nil {
+			t.Error(err)
+		}
+	})
+	if slow := r.plan(Wish{Environment: "e"}); slow.ID != 2 {
+		t.Fatalf("the slow one is deployment %d", slow.ID)
+	}
+	r.version(2) // the slow plan alone has them
+	if err := r.engine.patiently(t.Context(), func(ctx context.Context) error { return r.engine.removeOne(ctx, old, u, by) }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.engine.Diff(t.Context(), At{Deployment: 2}, At{Environment: "e"}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestPartsOfSeveralThatGoAtOnce, each asked for by somebody else: what both have goes with the last of them.
 func TestPartsOfSeveralThatGoAtOnce(t *testing.T) {
 	r := versions(t, 3)

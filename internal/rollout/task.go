@@ -6,6 +6,7 @@ import (
 
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/deploy/plan"
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
@@ -162,7 +163,7 @@ func (e *Engine) record(r *run, d *course.Deployment, step int32, id job.ID) *co
 }
 
 // remember makes the end of a task durable. With a success in earnest the state of the deployment becomes the old state
-// of the task on the node. Where the store cannot say what became of that, it is looked up until the term of the controller is
+// of the task on the node, if the environment has that still. Where the store cannot say what became of that, it is looked up until the term of the controller is
 // over (nil is never). A task whose success is stored is not run again.
 func (e *Engine) remember(term context.Context, d *course.Deployment, x *course.Record, on course.Identity) error {
 	var over <-chan struct{}
@@ -175,9 +176,15 @@ func (e *Engine) remember(term context.Context, d *course.Deployment, x *course.
 // keepRecord writes how a task ended, on which machine, and shows it; until over is closed it is found out whether it was.
 func (e *Engine) keepRecord(over <-chan struct{}, d *course.Deployment, x *course.Record, on course.Identity) error {
 	tx := store.Tx{Put: []store.Put{put(KindRecord, x.Key(), x)}}
-	if x.State == course.Ready && d.Mode == course.Earnest {
+	if x.State == course.Ready && d.Mode == course.Earnest && e.isIn(d.Environment, x.Node) {
 		s := course.Success{Environment: d.Environment, Task: x.Task, Node: x.Node, Deployment: d.ID, Machine: on}
 		tx.Put = append(tx.Put, put(KindSuccess, s.Key(), s))
 	}
 	return e.commitUntil(over, tx, &state.Change{Records: []*course.Record{x}})
+}
+
+// isIn tells whether an environment has a node: what succeeds on one that has left is not of another that comes under its UID (forgetGone).
+func (e *Engine) isIn(environment, uid string) bool {
+	x := e.known().Environment(environment)
+	return x != nil && (uid == plan.Master || x.Node(uid) != nil)
 }
