@@ -278,10 +278,12 @@ func (o *Outbox) catchUp(ctx context.Context) error {
 	}
 	for j, err := range o.Queue.Archived(ctx, max(o.at.Ended-lateness, o.at.Since), job.Never) {
 		if err != nil {
-			if _, damaged := errors.AsType[*job.DamageError](err); damaged {
-				continue
+			damage, damaged := errors.AsType[*job.DamageError](err)
+			if !damaged {
+				return err
 			}
-			return err
+			ids = append(ids, damage.ID) // which tell has the log say
+			continue
 		}
 		ids = append(ids, j.ID)
 	}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -553,6 +554,41 @@ func TestWhatWasArchivedMeanwhileIsPublished(t *testing.T) {
 			defer stop()
 			b.await(t, id)
 		})
+	}
+}
+
+// TestADamagedJobOfTheArchiveCostsItselfOnly: the ends of others are caught up with all the same.
+func TestADamagedJobOfTheArchiveCostsItselfOnly(t *testing.T) {
+	r, b := newRig(t), newBroker()
+	stop := r.run(b)
+	r.begun()
+	stop()
+	_, damaged := r.end()
+	id, whole := r.end()
+	for _, j := range []*job.Job{damaged, whole} {
+		if archived, err := r.queue.Archive(t.Context(), j.ID, queue.By{}); err != nil || !archived {
+			t.Fatalf("it is archived: %v, %v", archived, err)
+		}
+	}
+	key := store.Key{Kind: queue.KindArchived, ID: damaged.ID.String()}
+	stored, err := r.store.Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Commit(t.Context(), r.store, store.Tx{Put: []store.Put{{Key: key, At: stored.At, Value: []byte("{")}}}); err != nil {
+		t.Fatal(err)
+	}
+	late, _ := r.end() // and one that is not archived
+	r.forget()
+	var said bytes.Buffer
+	ctx, cancel := context.WithCancel(t.Context())
+	o := &events.Outbox{Store: r.store, Queue: r.queue, Picture: r.shown, Publish: b.publish, Log: slog.New(slog.NewTextHandler(&said, nil))}
+	done := make(chan error, 1)
+	go func() { done <- o.Run(ctx) }()
+	b.await(t, id, late)
+	cancel()
+	if err := <-done; err != nil || !strings.Contains(said.String(), "no event can tell how a job ended that cannot be read\" job="+damaged.ID.String()) {
+		t.Errorf("%v; the log says %q", err, &said)
 	}
 }
 
