@@ -121,6 +121,30 @@ func TestEffectsFollowTheirTags(t *testing.T) {
 	})
 }
 
+// TestAnEffectThatIsGoneIsTakenBack: a job that finds nothing to take back is the end of an effect, as somebody else has done it; another failure is not, and nothing
+// that was to be applied is in force because something was missing.
+func TestAnEffectThatIsGoneIsTakenBack(t *testing.T) {
+	open := Effect{Namespace: User, Tag: "a", Label: "open"}
+	p := DefaultPolicy()
+	p.Effects = []Effect{open}
+	for _, c := range []struct {
+		undo    bool
+		outcome Outcome
+		left    int
+	}{
+		{true, Outcome{OK: true}, 0},
+		{true, Outcome{Text: "no such tag", Missing: true}, 0},
+		{true, Outcome{Text: "no"}, 1},
+		{false, Outcome{Text: "no such instance", Missing: true}, 1},
+	} {
+		s := Set{}.BeginEffect(&Change{Effect: open, Undo: c.undo}).EffectSubmitted(1, 7)
+		s = s.Settle(p, Sight{Now: 10, Instance: true, Ended: map[job.ID]Outcome{7: c.outcome}})
+		if len(s.Effects) != c.left || c.left == 1 && (s.Effects[0].InForce || s.Effects[0].Retry <= 10) {
+			t.Errorf("taken back: %t; when its job ended as %+v there is %+v", c.undo, c.outcome, s.Effects)
+		}
+	}
+}
+
 // TestATurnWakesForWhatIsDueFirst: tags and effects each have their own time, and neither waits for the other's.
 func TestATurnWakesForWhatIsDueFirst(t *testing.T) {
 	p := DefaultPolicy()
