@@ -203,12 +203,15 @@ func (f *fixture) remove(name string) {
 	f.operate("OP_INSTANCE_REMOVE", map[string]any{"instance_name": name, "ignore_failures": true})
 }
 
-// sees holds what is seen of a reference to a UUID and a name.
+// sees holds what is seen of a reference to a UUID and a name. That the instance of a UUID is not there has its reason, also where another one has the name.
 func (f *fixture) sees(ref server.Ref, uuid, name string) {
 	f.Helper()
 	sight, err := f.Look(f.Context(), ref, nil)
 	if err != nil || sight.Instance != (uuid != "") || sight.UUID != uuid || sight.Name != name {
 		f.Errorf("%+v is seen as %+v, %v; want %s %s", ref, sight, err, uuid, name)
+	}
+	if there := sight.UUID == ref.UUID; ref.UUID != "" && there != (sight.Absent == "") {
+		f.Errorf("%+v is there: %t, and that it is absent is known since %q", ref, there, sight.Absent)
 	}
 }
 
