@@ -172,6 +172,25 @@ func TestANodeThatLeftWhileItWasDeployed(t *testing.T) {
 	}
 }
 
+// TestWhatSucceedsOnTheMasterCounts: it is a node of every environment, also where the file tells nothing of it.
+func TestWhatSucceedsOnTheMasterCounts(t *testing.T) {
+	r := newRig(t, 1)
+	r.graph("g", "- {id: a, type: shell, version: 2.1.0, role: master, condition: {yaql_exp: changed($.v)}}")
+	r.environment("e", "common: {v: 1}\nhosts: {\"1\": node1}\nnodes: {\"1\": {uid: \"1\", roles: [n]}}", "g")
+	for _, runs := range []int{1, 0} {
+		d := r.plan(Wish{Environment: "e"})
+		if d.Runs != runs {
+			t.Fatalf("%d tasks run, not %d", d.Runs, runs)
+		}
+		if _, err := r.engine.Begin(t.Context(), d.ID, by); err != nil {
+			t.Fatal(err)
+		}
+		if p := r.end(d.ID); p.Status != course.Done {
+			t.Fatalf("it is %s: %s", p.Status, p.Why)
+		}
+	}
+}
+
 // TestAPlanIsForItsMachines: a plan is refused when a node has come to be another machine since, and so is to go on with what was stopped.
 func TestAPlanIsForItsMachines(t *testing.T) {
 	const refusal = "node 2 is another machine than the one that deployment"
