@@ -13,6 +13,7 @@ import (
 
 	"github.com/drover-project/drover/internal/agentwire"
 	"github.com/drover-project/drover/internal/authority"
+	"github.com/drover-project/drover/internal/backoff"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/fault"
@@ -205,17 +206,51 @@ func (c *controller) takeAgents(s *surfaces) {
 	if c.format.Format() >= format.Agents {
 		signer = c.madeSigner // otherwise the first token makes it, when the format was raised
 	}
-	switch ca, err := signer(ctx); {
-	case err == nil:
-		c.openDoor(ca)
-	case !fault.Is(err, fault.NotFound):
-		c.log.Error("agents are not taken in before the next token is made", "error", err)
-	}
+	trying := c.openOnceSigned(ctx, signer)
 	c.shutAgents = func() {
 		stop()
+		trying.Wait() // or the door might open behind its shutting
 		c.agents.hub.Shut()
 		following.Wait()
 	}
+}
+
+// signAgain is how long the store is left alone after it did not tell who signs the certificates of agents.
+var signAgain = backoff.Pauses{First: time.Second, Longest: time.Minute}
+
+// openOnceSigned opens the door as soon as the store tells who signs, until ctx ends: one answer of the store that was an error does not
+// keep agents out for a term. What is returned waits for the end of that.
+func (c *controller) openOnceSigned(ctx context.Context, signer func(context.Context) (*authority.Authority, error)) (trying *sync.WaitGroup) {
+	trying = &sync.WaitGroup{}
+	if c.tryDoor(ctx, signer) {
+		return trying
+	}
+	trying.Go(func() {
+		for failures := 1; ; failures++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(signAgain.After(failures)):
+			}
+			if c.tryDoor(ctx, signer) {
+				return
+			}
+		}
+	})
+	return trying
+}
+
+// tryDoor opens the door, if there is a signer. It tells whether that is all that is to be done: without one, the first token opens it.
+func (c *controller) tryDoor(ctx context.Context, signer func(context.Context) (*authority.Authority, error)) (done bool) {
+	ca, err := signer(ctx)
+	switch {
+	case err == nil:
+		c.openDoor(ca)
+	case !fault.Is(err, fault.NotFound) && ctx.Err() == nil:
+		c.log.Error("agents are not taken in: it cannot be read who signs their certificates; it is tried again", "error", err)
+		return false
+	}
+	return true
 }
 
 // openDoor takes agents in from now on, for as long as the term lasts.

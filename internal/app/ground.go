@@ -56,6 +56,7 @@ func Join(o Options, on *Ground) *Member {
 	if o.ArchiveAfter == 0 {
 		o.ArchiveAfter = DefaultArchiveAfter
 	}
+	o.NoCopy = true // the store is not an embedded one in a directory
 	m := newMember(on.Store, o)
 	m.ground = on
 	m.sealed = sealed.Over(m.meter, on.Keys, nil)

@@ -107,7 +107,7 @@ var table = []Message{
 	{"Nodes", Warn, "there is no link to a controller that leads; it is tried again", "Said by an agent: none of the addresses answers, or none leads.", "See to the controllers and the way to them."},
 	{"Nodes", Error, "the node was not switched off and on", "A job asked for it, and the program of the setting `powercycle`, or the kernel, failed, or another controller leads: `error` says it.", "Mend the program; `drover node power cycle` asks the node's management controller, if it has one."},
 	{"Nodes", Warn, "agents are not told of the other controllers", "The store did not answer.", passes},
-	{"Nodes", Error, "agents are not taken in before the next token is made", "Who signs their certificates could not be read from the store.", "`drover node token NODE`, for any node."},
+	{"Nodes", Error, "agents are not taken in: it cannot be read who signs their certificates; it is tried again", "The store answered with an error, or what it has of the authority cannot be read. It is tried again, at the latest after a minute.", "If it goes on: `drover store check`, and what the store's own log says."},
 	{"Nodes", Warn, "this node was made without an agent of its own, and lives in this process", "A cluster of before is run with `--agents`.", "Nothing."},
 	{"Nodes", Warn, "the agent of a node is not there yet", "Its process has not joined.", passes},
 	{"Nodes", Warn, "the agent of a node has ended; it is begun again", "The process of an agent that `drover dev` runs has ended.", passes},

@@ -64,6 +64,7 @@ const (
 	LeftTold      = "a job tells what it leaves"
 	UponStored    = "a server is changed upon what is stored of it"
 	Cleared       = "what jobs left is cleared when somebody asks for it"
+	FormatRaised  = "a group raises the format of its store as far as all know it"
 )
 
 // Verdict collects what is broken. It is safe for concurrent use.

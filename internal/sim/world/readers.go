@@ -14,7 +14,10 @@ import (
 	"github.com/drover-project/drover/internal/reason"
 	"github.com/drover-project/drover/internal/sim/check"
 	"github.com/drover-project/drover/internal/sim/history"
+	"github.com/drover-project/drover/internal/sim/memory"
 	"github.com/drover-project/drover/internal/sim/plan"
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/format"
 )
 
 // readers is how many clients ask controllers that they happen upon, over LUXI, and how
@@ -288,6 +291,24 @@ func tagJob(ctx context.Context, c *luxiwire.Client, id, object string) (failed 
 		case <-ctx.Done():
 			return false, context.Cause(ctx)
 		}
+	}
+}
+
+// groupAgrees holds what a whole group comes to when all is well.
+func (t *term) groupAgrees() {
+	t.formatIsRaised()
+	t.standbysAgree()
+}
+
+// formatIsRaised: all in the group run one program, so nothing keeps it from the newest format. Without that half of what is
+// lived through would not be what groups do.
+func (t *term) formatIsRaised() {
+	w := t.life.w
+	s := w.db.Open(memory.Handle{Name: "end"})
+	defer func() { _ = s.Close() }() // it never fails
+	present, _, err := store.PresentFormat(context.Background(), s)
+	if newest := format.Own().Newest(); err != nil || present != newest {
+		w.verdict.Breakf(check.FormatRaised, "the store has format %d, and all know %d: %v", present, newest, err)
 	}
 }
 

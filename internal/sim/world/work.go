@@ -34,7 +34,7 @@ var kinds = map[plan.Work]kind{
 	plan.Servers:     {(*world).serve, (*term).serversUndone, (*term).serversAgree},
 	plan.Deployments: {(*world).deploy, (*term).deploymentsUndone, (*term).deploymentsAgree},
 	plan.Events:      {(*world).hear, (*term).eventsUndone, (*term).eventsAgree},
-	plan.Group:       {(*world).read, nil, (*term).standbysAgree},
+	plan.Group:       {(*world).read, nil, (*term).groupAgrees},
 	plan.Strangers:   {(*world).estrange, nil, (*term).strangersAgree},
 	plan.Short:       {(*world).shorten, nil, nil},
 	plan.Witness:     {(*world).witness, nil, nil},
