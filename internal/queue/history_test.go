@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -130,6 +131,54 @@ func BenchmarkHistory(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkPruning has jobs done, one behind another, while an archive of a million is pruned, and while it is not, in turns. What
+// counts is the slowest of them.
+func BenchmarkPruning(b *testing.B) {
+	const archived, jobs = 1_000_000, 1000
+	r := &rig{t: b, dir: b.TempDir(), gates: map[string]*gate{}}
+	writeHistory(b, filepath.Join(r.dir, "store"), archived, 0)
+	r.open()
+	defer r.close()
+	var alone, beside, usual, usually time.Duration
+	gone, pruned := 0, time.Duration(0)
+	for b.Loop() {
+		median, slowest := r.timed(jobs)
+		alone, usual = max(alone, slowest), usual+median
+		pruning, stop := context.WithCancel(b.Context())
+		begun, over := time.Now(), make(chan queue.Pruning)
+		go func() {
+			p, err := r.q.Prune(pruning, queue.Retention{Before: job.Never, Keep: 1}, time.Hour, queue.By{})
+			if err == nil || p.Jobs == 0 {
+				b.Errorf("%d jobs were pruned before those beside it had ended: %v", p.Jobs, err)
+			}
+			over <- p
+		}()
+		median, slowest = r.timed(jobs)
+		beside, usually = max(beside, slowest), usually+median
+		stop()
+		gone += (<-over).Jobs
+		pruned += time.Since(begun)
+	}
+	b.ReportMetric(float64(alone.Microseconds())/1000, "ms-slowest-alone")
+	b.ReportMetric(float64(beside.Microseconds())/1000, "ms-slowest-beside")
+	b.ReportMetric(beside.Seconds()/alone.Seconds(), "slowest-beside/alone")
+	b.ReportMetric(usually.Seconds()/usual.Seconds(), "median-beside/alone")
+	b.ReportMetric(float64(gone)/pruned.Seconds(), "pruned/s")
+	b.ReportMetric(0, "ns/op")
+}
+
+// timed has jobs done, one behind another, and tells how long one took as a rule and at most.
+func (r *rig) timed(jobs int) (median, slowest time.Duration) {
+	var took []time.Duration
+	for range jobs {
+		begun := time.Now()
+		r.status(r.submit(delay), job.Success)
+		took = append(took, time.Since(begun))
+	}
+	slices.Sort(took)
+	return took[jobs/2], took[jobs-1]
 }
 
 // heap returns how much memory is in use.
