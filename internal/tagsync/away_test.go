@@ -16,6 +16,7 @@ import (
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
+	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/faultstore"
 	"github.com/drover-project/drover/internal/tagsync"
 )
@@ -209,6 +210,32 @@ func TestAWishWhileTheControllerStopsMayBeAskedAgain(t *testing.T) {
 	}
 	r.engine.Close()
 	if _, err := r.engine.Want(s.ID, user, []string{"second"}, r.asked()); err != nil && !fault.Is(err, fault.Unavailable) { // the engine may have read it anew before
+		t.Errorf("answered with %v", err)
+	}
+}
+
+// TestAWishMayBeAskedAgainWhereTheControllerStopsAmidIt: the end of the controller comes between the two things that are read anew for it.
+func TestAWishMayBeAskedAgainWhereTheControllerStopsAmidIt(t *testing.T) {
+	r := newRig(t)
+	s := r.create()
+	stops := sync.OnceFunc(func() {
+		go r.engine.Close()
+		for r.engine.Attend(r.ctx, s.ID) == nil { //nolint:revive // until it is told that the engine stops
+		}
+	})
+	defer r.store.FailReads(faultstore.ReadFault{Err: context.Canceled, When: func(kind store.Kind, _ string) bool {
+		if kind != tagsync.KindLock {
+			return false
+		}
+		stops()
+		return true
+	}})()
+	r.store.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: writes("first")})
+	if _, err := r.engine.Want(s.ID, user, []string{"first"}, r.asked()); err == nil {
+		t.Fatal("it is acknowledged")
+	}
+	// The engine may have written the server down between the two: then nothing is read anew.
+	if _, err := r.engine.Want(s.ID, user, []string{"second"}, r.asked()); err != nil && !fault.Is(err, fault.Unavailable) {
 		t.Errorf("answered with %v", err)
 	}
 }

@@ -634,7 +634,7 @@ func (e *Engine) decide(id string, f func(*server.Server) (*server.Server, error
 
 // refresh reads a server anew, after a change whose outcome only the store knows.
 func (e *Engine) refresh(id string) error {
-	o, err := e.cfg.Store.Get(e.ctx, key(id))
+	s, err := e.stored(id)
 	switch {
 	case fault.Is(err, fault.NotFound):
 		return e.commit(store.Tx{}, &state.Change{ServersRemoved: []string{id}})
@@ -643,14 +643,21 @@ func (e *Engine) refresh(id string) error {
 	case err != nil:
 		return err
 	}
-	s, err := server.Decode(o.Value)
-	if err == nil {
-		s.Lock, err = e.lockOf(id)
-	}
-	if err != nil {
-		return err
-	}
 	return e.commit(store.Tx{}, &state.Change{Servers: []*server.Server{s}})
+}
+
+// stored reads a server with its lock from the store.
+func (e *Engine) stored(id string) (*server.Server, error) {
+	o, err := e.cfg.Store.Get(e.ctx, key(id))
+	if err != nil {
+		return nil, err
+	}
+	s, err := server.Decode(o.Value)
+	if err != nil {
+		return nil, err
+	}
+	s.Lock, err = e.lockOf(id)
+	return s, err
 }
 
 // Begin has something done to a server.
