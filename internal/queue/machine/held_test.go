@@ -98,6 +98,28 @@ func TestAHoldGoesOnThroughItsRulesChanges(t *testing.T) {
 	}
 }
 
+// A job that a rule let go, and that waited for something else, is held anew when the rule takes it once more.
+func TestAHoldThatWasOverBeginsAnew(t *testing.T) {
+	d := newDesk(t, 1, Loaded{})
+	running := d.submit("")
+	held := func(rules ...jobfilter.Rule) *job.Hold {
+		plan, err := d.PlanRules(func([]jobfilter.Rule, job.ID) ([]jobfilter.Rule, []string, error) { return rules, []string{"a"}, nil }, inTurn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.do(plan)
+		return d.Job(running + 1).Hold
+	}
+	pause := jobfilter.Rule{UUID: "a", Action: jobfilter.Action{Kind: jobfilter.Pause}}
+	d.submit("")
+	first := held(pause)
+	between := held()
+	again := held(pause)
+	if first == nil || between != nil || again == nil || again.Since <= first.Since {
+		t.Errorf("held by %+v, then by %+v, then by %+v", first, between, again)
+	}
+}
+
 // What nobody can tell of is not gone on with, whatever else was kept of it: the job ends, and says so.
 func TestWhatCannotBeToldIsNotGoneOnWith(t *testing.T) {
 	d := newDesk(t, 5, Loaded{Resumable: always, LastID: 1, Jobs: []*job.Job{begunJob(1, "=new")},
