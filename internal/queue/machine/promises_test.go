@@ -139,7 +139,7 @@ func TestSteppingBackServesOthers(t *testing.T) {
 func TestHoldsAreOlderThanTheRestart(t *testing.T) {
 	const ruled = 1_000_000_000 // in seconds
 	pause := jobfilter.Rule{UUID: "a", Action: jobfilter.Action{Kind: jobfilter.Pause},
-		Reason: reason.Trail{{Source: "user", Time: ruled * 1e9}}}
+		Reason: reason.Trail{{Source: "user", Time: (ruled - 60) * 1e9}, {Source: "gnt:daemon:luxi", Time: ruled * 1e9}}} // a client's clock may be behind
 	before := job.New(1, []*opcode.Opcode{dummyOp}, "", time.Unix(ruled-5, 0))
 	after := job.New(2, []*opcode.Opcode{dummyOp}, "", time.Unix(ruled+5, 0))
 	d := newDesk(t, 1, Loaded{Jobs: []*job.Job{before, after}, Rules: []jobfilter.Rule{pause}, LastID: 2})
