@@ -120,6 +120,29 @@ func TestAHoldThatWasOverBeginsAnew(t *testing.T) {
 	}
 }
 
+// A job that is cancelled between two of its opcodes says so of those that do not run; one that never began has nothing to say.
+func TestWhatIsCancelledBetweenItsOpcodesSaysSo(t *testing.T) {
+	d := newDesk(t, 1, Loaded{})
+	begun := d.submitOps(Submission{Ops: []*opcode.Opcode{dummyOp, dummyOp}})[0].ID
+	never := d.submitOps(Submission{Ops: []*opcode.Opcode{dummyOp, dummyOp}})[0].ID
+	plan, err := d.PlanRules(func([]jobfilter.Rule, job.ID) ([]jobfilter.Rule, []string, error) {
+		return []jobfilter.Rule{{UUID: "a", Action: jobfilter.Action{Kind: jobfilter.Pause}}}, []string{"a"}, nil
+	}, inTurn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.do(plan)
+	d.end(begun)
+	for id, want := range map[job.ID]string{begun: `"Job canceled by request"`, never: ""} {
+		if r := d.do(Cancel{Job: id}); !r.Answer.OK {
+			t.Errorf("job %d: %+v", id, r.Answer)
+		}
+		if j := d.Job(id); j.Status() != job.Canceled || string(j.Ops[1].Result) != want {
+			t.Errorf("job %d is %s: %s, want %q", id, j.Status(), j.Ops[1].Result, want)
+		}
+	}
+}
+
 // What nobody can tell of is not gone on with, whatever else was kept of it: the job ends, and says so.
 func TestWhatCannotBeToldIsNotGoneOnWith(t *testing.T) {
 	d := newDesk(t, 5, Loaded{Resumable: always, LastID: 1, Jobs: []*job.Job{begunJob(1, "=new")},
