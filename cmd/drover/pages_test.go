@@ -27,7 +27,7 @@ var (
 	behind   = regexp.MustCompile(`\s+(\||>|<|#|&&|&|;).*`)
 	which    = regexp.MustCompile(`^drover --luxi \S+ `)
 	usage    = regexp.MustCompile(`(?m)^Usage:\n  (drover.*)$`)
-	argument = regexp.MustCompile(`^(\[|[A-Z])`)
+	argument = regexp.MustCompile(`^(\[|[A-Z]|-)`)
 )
 
 // commandsOf are the commands of this program that a page has, each once.
@@ -60,24 +60,108 @@ func TestPagesSayWhatThereIs(t *testing.T) {
 				continue // a form, of which there are several
 			}
 			seen[command] = true
-			out, status := helpOf(t, command)
-			if status != shell.ExitOK {
-				t.Errorf("%s: %s: it ends with %d\n%s", page, command, status, out)
-				continue
-			}
-			m := usage.FindStringSubmatch(out)
-			if m == nil {
-				t.Errorf("%s: %s: its help has no usage:\n%s", page, command, out)
-				continue
-			}
-			if path := pathIn(m[1]); path+" " != command[:min(len(path)+1, len(command))] && path != command || strings.Contains(m[1], "[command]") && !named(command, path) {
-				t.Errorf("%s: %s: there is only %s", page, command, m[1])
-			}
+			thereIs(t, page, command)
 		}
 	}
 	if len(seen) < 80 {
 		t.Errorf("only %d commands were found", len(seen))
 	}
+}
+
+// thereIs holds that a command is one that there is, with options that there are. It is not carried out.
+func thereIs(t *testing.T, page, command string) {
+	t.Helper()
+	out, status := helpOf(t, command)
+	if status != shell.ExitOK {
+		t.Errorf("%s: %s: it ends with %d\n%s", page, command, status, out)
+		return
+	}
+	m := usage.FindStringSubmatch(out)
+	if m == nil {
+		t.Errorf("%s: %s: its help has no usage:\n%s", page, command, out)
+		return
+	}
+	if path := pathIn(m[1]); path+" " != command[:min(len(path)+1, len(command))] && path != command || strings.Contains(m[1], "[command]") && !named(command, path) {
+		t.Errorf("%s: %s: there is only %s", page, command, m[1])
+	}
+}
+
+// TestTheWebPageSaysWhatThereIs: each command that the web page shows beside what it shows or does is one that there is. What the page puts into one is a number here, or an item.
+func TestTheWebPageSaysWhatThereIs(t *testing.T) {
+	t.Parallel()
+	n := 0
+	for _, dir := range []string{"web", "internal/api/web"} {
+		err := filepath.WalkDir(filepath.Join(testkit.Root(t), dir), func(path string, _ os.DirEntry, err error) error {
+			if ext := filepath.Ext(path); err != nil || ext != ".tsx" && ext != ".ts" && ext != ".go" || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			for _, command := range commandsIn(string(text)) {
+				thereIs(t, filepath.Base(path), command)
+				n++
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n < 70 {
+		t.Errorf("only %d commands were found", n)
+	}
+}
+
+var (
+	// literal is where a text begins that is a command; a hint goes on behind one with words.
+	literal  = regexp.MustCompile("(WithHint\\()?([\"`'])(drover )")
+	putIn    = regexp.MustCompile(`\$\w+|%[a-z]`)
+	operator = regexp.MustCompile(`^\s*\+`)
+)
+
+// commandsIn are the commands in the source of the page, or of what serves it.
+func commandsIn(source string) (all []string) {
+	for _, at := range literal.FindAllStringSubmatchIndex(source, -1) {
+		if at[2] >= 0 {
+			continue
+		}
+		command, rest := quotedIn(source[at[6]:], source[at[4]])
+		if operator.MatchString(rest) && strings.HasSuffix(command, " ") {
+			command += "job" // a word of its own, which may be that of an item
+		}
+		all = append(all, strings.TrimSpace(putIn.ReplaceAllString(command, "1")))
+	}
+	return all
+}
+
+// quotedIn is a text up to the quote that ends it, with 1 for what is put in, and what comes behind.
+func quotedIn(source string, quote byte) (text, rest string) {
+	var out strings.Builder
+	for i := 0; i < len(source); i++ {
+		switch {
+		case source[i] == '\\' && quote != '`':
+			i++
+			out.WriteByte(source[i])
+		case quote == '`' && strings.HasPrefix(source[i:], "${"):
+			out.WriteByte('1')
+			for depth := 0; i < len(source); i++ {
+				if source[i] == '{' {
+					depth++
+				} else if source[i] == '}' {
+					if depth--; depth == 0 {
+						break
+					}
+				}
+			}
+		case source[i] == quote:
+			return out.String(), source[i+1:]
+		default:
+			out.WriteByte(source[i])
+		}
+	}
+	return out.String(), ""
 }
 
 // helpOf is what the program says when it is asked for help on a command, with all that the command has.

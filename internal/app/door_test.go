@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -35,7 +34,7 @@ func TestTheDoorOpensOnceTheStoreAnswers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				log := slog.New(slog.NewTextHandler(io.Discard, nil))
+				log := slog.New(slog.DiscardHandler)
 				c := &controller{member: &member{log: log, agents: &agents{hub: agentwire.NewHub(log)}}}
 				news, asked := c.agents.hub.News(), 0
 				c.openOnceSigned(t.Context(), func(context.Context) (*authority.Authority, error) {
@@ -59,7 +58,7 @@ func TestTheDoorOpensOnceTheStoreAnswers(t *testing.T) {
 // TestTheDoorStaysShutBehindTheTerm: who shuts the door at the end of a term waits for the tries, of which none comes later.
 func TestTheDoorStaysShutBehindTheTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := slog.New(slog.NewTextHandler(io.Discard, nil))
+		log := slog.New(slog.DiscardHandler)
 		c := &controller{member: &member{log: log, agents: &agents{hub: agentwire.NewHub(log)}}}
 		ctx, stop := context.WithCancel(t.Context())
 		asked := 0
