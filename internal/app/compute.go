@@ -78,7 +78,7 @@ func (c *controller) openServers(ctx context.Context, o Options) (err error) {
 	}
 	c.systems = systems.Open(systems.Config{Clusters: c.systemsOf(), Now: time.Now, Log: c.log})
 	c.servers, err = tagsync.Open(ctx, tagsync.Config{
-		Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Format: c.format.Format, Note: c.queue.Note, Backends: c.serversOn(),
+		Store: c.store, Epoch: c.lease.Epoch, Life: c.life, Picture: c.picture, Format: c.format.Format, Note: c.queue.Note, Backends: c.serversOn(),
 		Policy: policy, Room: func(project string) server.Amount { return c.quotas.Of(project).Servers() }, Images: c.systems.Images, Prefix: instancePrefix, First: o.FirstServerNumber, Now: time.Now, NewUUID: c.newUUID, Log: c.log,
 	})
 	if err != nil {

@@ -25,7 +25,7 @@ const MaxActs = 30
 
 // noted returns acts with one more.
 func noted(acts []Act, a Act) []Act {
-	a.Marked, a.Flavor = false, nil // they say something to who carries a task out
+	a.Marked, a.Flavor, a.Anew = false, nil, nil // they say something to who carries a task out
 	next := append(slices.Clone(acts), a)
 	if len(next) > MaxActs {
 		next = slices.Delete(next, 1, 2)

@@ -108,7 +108,7 @@ func (s *Server) Trouble() *Fault {
 	case s.Built == 0:
 		return s.Fault
 	}
-	return nil
+	return s.Broken
 }
 
 // Match is the server as the instance of a sight. Errors: WrongState for a server that is being changed, or that
@@ -132,7 +132,7 @@ func (s *Server) Match(own, sight Sight, holder *Server, marked func(id string) 
 		}
 	}
 	next := *s
-	next.UUID, next.Instance, next.Unmatched, next.Deleted, next.Gone, next.Fault, next.Stopped = sight.UUID, sight.Name, 0, 0, "", nil, sight.Stopped
+	next.UUID, next.Instance, next.Unmatched, next.Deleted, next.Gone, next.Fault, next.Broken, next.Stopped = sight.UUID, sight.Name, 0, 0, "", nil, nil, sight.Stopped
 	next.Tags = next.Tags.Unseen() // what was seen was another one's
 	if next.Built == 0 {
 		next.Built = sight.Now

@@ -49,13 +49,19 @@ func (f *Flavor) beParams() map[string]any {
 	return map[string]any{"maxmem": f.RAM, "minmem": f.RAM, "vcpus": f.VCPUs}
 }
 
-// creationOpcode is what makes an instance.
-const creationOpcode = "OP_INSTANCE_CREATE"
+// creationOpcode is what makes an instance, and installation what installs its disk anew.
+const (
+	creationOpcode = "OP_INSTANCE_CREATE"
+	installation   = "OP_INSTANCE_REINSTALL"
+)
 
-// OpcodeOf names the opcode by which a task is carried out.
+// OpcodeOf names the opcode by which a task is carried out, of several the one that does it.
 func OpcodeOf(do Do) string {
-	if do == Create {
+	switch do {
+	case Create:
 		return creationOpcode
+	case Rebuild:
+		return installation
 	}
 	return simple[do].opcode
 }
@@ -63,7 +69,16 @@ func OpcodeOf(do Do) string {
 // CreationReason begins the reason of the job that makes a server.
 func CreationReason(id string) string { return string(Create) + " server " + id }
 
-// Opcode returns what a task is carried out by. A new server's tags go with its
+// Opcodes returns what a task is carried out by, in one job.
+func (s *Server) Opcodes(task *Task) ([]*opcode.Opcode, error) {
+	if task.Do == Rebuild && task.Anew != nil {
+		return s.rebuilding(task)
+	}
+	op, err := s.Opcode(task)
+	return []*opcode.Opcode{op}, err
+}
+
+// Opcode returns what a task is carried out by that is no rebuild. A new server's tags go with its
 // creation, so that it never is without them.
 func (s *Server) Opcode(task *Task) (*opcode.Opcode, error) {
 	trail := s.trail(source, string(task.Do)+" server", task.Asked)

@@ -73,9 +73,10 @@ type Server struct {
 	Serial int64 `json:"serial,omitempty"`
 	// Done is what was done to it, the oldest first.
 	Done []Act `json:"done,omitempty"`
-	// Fault is why the newest task failed; nil when it did not.
-	Fault *Fault        `json:"fault,omitempty"`
-	Tags  servertag.Set `json:"tags,omitzero"`
+	// Fault is why the newest task failed; nil when it did not. Broken is why what is on its disk is nobody knows what: it could not be rebuilt.
+	Fault  *Fault        `json:"fault,omitempty"`
+	Broken *Fault        `json:"broken,omitempty"`
+	Tags   servertag.Set `json:"tags,omitzero"`
 	// Lock keeps users from having something done to it; nil without one. It is stored beside the server.
 	Lock *Lock `json:"-"`
 }
@@ -143,6 +144,8 @@ type Task struct {
 	Marked bool `json:"marked,omitempty"`
 	// Flavor is the size that the server gets by it; nil where it gets none.
 	Flavor *Flavor `json:"flavor,omitempty"`
+	// Anew is what a rebuild needs beside; nil of anything else.
+	Anew *Anew `json:"anew,omitempty"`
 }
 
 // Fault is why a task failed.
@@ -178,6 +181,10 @@ func (s *Server) Status() Status {
 		return Build
 	case len(s.Tasks) > 0 && (s.Tasks[0].Do == Reboot || s.Tasks[0].Do == RebootHard):
 		return Rebooting
+	case len(s.Tasks) > 0 && s.Tasks[0].Do == Rebuild:
+		return Rebuilding
+	case s.Broken != nil:
+		return Failed
 	case sizing != "":
 		return sizing
 	case s.Stopped:
@@ -243,7 +250,7 @@ func (s *Server) Begin(do Do, by servertag.Asked) (*Server, error) {
 		return nil, fault.New(fault.WrongState, "Cannot '%s' instance %s while it is being changed: %s by %s", do, s.ID, s.Tasks[0].Do, s.Tasks[0].Asked)
 	case status == Resized && do != Confirm && do != Revert:
 		return nil, fault.New(fault.WrongState, "Cannot '%s' instance %s while it is in vm_state resized", do, s.ID).WithHint("confirm its new size first, or have the one of before again")
-	case status == Failed || status == Gone, status != Resized && (do == Confirm || do == Revert):
+	case status == Failed && !s.mends(do) || status == Gone, status != Resized && (do == Confirm || do == Revert):
 		return nil, fault.New(fault.WrongState, "Cannot '%s' instance %s while it is in vm_state %s", do, s.ID, strings.ToLower(string(status)))
 	case do == Start && status == Active, do == Stop && status == Shutoff, do == Reboot && status == Shutoff:
 		return nil, fault.New(fault.WrongState, "Cannot '%s' instance %s while it is in vm_state %s", do, s.ID, strings.ToLower(string(status)))
@@ -274,14 +281,20 @@ func (s *Server) Refused(serial int64, text string, now job.Time) *Server {
 		if t.Serial == serial {
 			next.Fault = &Fault{Do: t.Do, Text: text, Time: now}
 			next.Done = s.over(Act{Task: t, Ended: now, Failed: text})
-			if t.Do == Create {
-				next.Guest = next.Guest.forget()
-			}
+			next.settleDisk(t.Do, next.Fault)
+			next.settleGuest(t.Do)
 		}
 		return t.Serial == serial
 	})
 	next.Tasks = withoutRestart(next.Tasks)
 	return &next
+}
+
+// settleGuest takes in that a task is over, behind which the server's machine was told what it is told, or never will be.
+func (s *Server) settleGuest(do Do) {
+	if do == Create || do == Rebuild {
+		s.Guest = s.Guest.forget()
+	}
 }
 
 // over returns what was done to the server, with an act that is.
@@ -360,9 +373,8 @@ func (s *Server) settleTask(sight Sight) (deleted bool) {
 	}
 	s.Tasks, s.Done = s.Tasks[1:], s.over(act)
 	s.settleSize(task, outcome.OK)
-	if task.Do == Create {
-		s.Guest = s.Guest.forget()
-	}
+	s.settleDisk(task.Do, s.Fault)
+	s.settleGuest(task.Do)
 	return task.Do == Delete && (outcome.OK || outcome.Missing || sight.Proven)
 }
 

@@ -33,15 +33,15 @@ func (f *fronted) Look(ctx context.Context, instance server.Ref, jobs []job.ID) 
 	return sight, err
 }
 
-func (f *fronted) Submit(ctx context.Context, key string, op *opcode.Opcode) (job.ID, error) {
-	if err := f.refuses.Load(); err != nil && op.ID == "OP_INSTANCE_REMOVE" {
+func (f *fronted) Submit(ctx context.Context, key string, ops ...*opcode.Opcode) (job.ID, error) {
+	if err := f.refuses.Load(); err != nil && ops[0].ID == "OP_INSTANCE_REMOVE" {
 		select {
 		case f.refused <- struct{}{}:
 		default:
 		}
 		return 0, err
 	}
-	return f.Backend.Submit(ctx, key, op)
+	return f.Backend.Submit(ctx, key, ops...)
 }
 
 func newFronted(t *testing.T) (*rig, *fronted) {

@@ -30,7 +30,7 @@ type mute struct {
 
 func newMute() *mute { return &mute{asked: make(chan struct{}, 1000), answer: make(chan error)} }
 
-func (m *mute) Submit(context.Context, string, *opcode.Opcode) (job.ID, error) {
+func (m *mute) Submit(context.Context, string, ...*opcode.Opcode) (job.ID, error) {
 	return 0, fault.New(fault.Unavailable, "nobody answers")
 }
 
@@ -51,6 +51,10 @@ func (m *mute) Creation(context.Context, string, *server.Server) (servertag.Outc
 func (m *mute) Has(string) bool { return false }
 
 func (m *mute) Met() tagsync.Met { return m.met }
+
+func (m *mute) Newest(context.Context) (job.ID, bool, error) { return 0, true, nil }
+
+func (m *mute) Find(context.Context, job.ID, ...*opcode.Opcode) (job.ID, error) { return 0, nil }
 
 func (m *mute) Follow(ctx context.Context, _ func(server.Ref)) error {
 	<-ctx.Done()
@@ -118,7 +122,7 @@ func TestWhoWaitsForAClusterIsToldAtOnce(t *testing.T) {
 // taking is a mute cluster that takes jobs.
 type taking struct{ *mute }
 
-func (taking) Submit(context.Context, string, *opcode.Opcode) (job.ID, error) { return 7, nil }
+func (taking) Submit(context.Context, string, ...*opcode.Opcode) (job.ID, error) { return 7, nil }
 
 // TestAClusterThatIsAwayIsAskedEverMoreRarely: whatever happens meanwhile; and the next
 // time that it is away it begins anew.
@@ -248,7 +252,7 @@ type denying struct {
 	refusals []error
 }
 
-func (d *denying) Submit(ctx context.Context, key string, op *opcode.Opcode) (job.ID, error) {
+func (d *denying) Submit(ctx context.Context, key string, ops ...*opcode.Opcode) (job.ID, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.refusals) > 0 {
@@ -256,7 +260,7 @@ func (d *denying) Submit(ctx context.Context, key string, op *opcode.Opcode) (jo
 		d.refusals = d.refusals[1:]
 		return 0, err
 	}
-	return d.Backend.Submit(ctx, key, op)
+	return d.Backend.Submit(ctx, key, ops...)
 }
 
 // TestWhatIsNotAboutTheJobIsTriedAgain: an account without a right, and a cluster that is not in the state for it, are nothing that

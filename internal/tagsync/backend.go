@@ -21,11 +21,16 @@ import (
 
 // Backend is a cluster that servers are on.
 type Backend interface {
-	// Submit hands a job in. A key that was handed in before makes no second job
+	// Submit hands a job of some opcodes in. A key that was handed in before makes no second job
 	// and gives the id of the first. An error that is about the job itself (about)
 	// says that the cluster does not take such a job; after any other it may be tried
 	// again.
-	Submit(ctx context.Context, key string, op *opcode.Opcode) (job.ID, error)
+	Submit(ctx context.Context, key string, ops ...*opcode.Opcode) (job.ID, error)
+	// Newest returns the newest job that the cluster has, for who is about to hand one in that must not be done twice. keyed: the key sees to that, and nothing
+	// has to be looked for afterwards.
+	Newest(ctx context.Context) (id job.ID, keyed bool, err error)
+	// Find looks for a job of the same opcodes among those behind one; 0 for none. So becomes known whether one was taken to which there was no answer.
+	Find(ctx context.Context, after job.ID, ops ...*opcode.Opcode) (job.ID, error)
 	// Look returns what is known of an instance and of jobs. The jobs are looked at
 	// first: of one that has ended, the sight shows the effect. The instance is that with the UUID, if one is given and there is
 	// one, whatever its name is; else the one that has the name. Where an instance was meant by its UUID and is not
@@ -72,6 +77,15 @@ var about = []fault.Code{fault.Invalid, fault.Mistyped, fault.BadTag, fault.TooL
 // temporary reports whether a refusal to take a job says nothing about the job.
 func temporary(err error) bool { return err != nil && !slices.Contains(about, fault.CodeOf(err)) }
 
+// Untaken is why a job was not handed in, of which it is known that nothing came of it.
+type Untaken struct{ Err error }
+
+// Error implements error.
+func (u *Untaken) Error() string { return u.Err.Error() }
+
+// Unwrap returns the reason.
+func (u *Untaken) Unwrap() error { return u.Err }
+
 // Local is Drover's own cluster.
 type Local struct {
 	Queue   *queue.Queue
@@ -80,9 +94,15 @@ type Local struct {
 }
 
 // Submit hands a job to the queue.
-func (l Local) Submit(ctx context.Context, key string, op *opcode.Opcode) (job.ID, error) {
-	return l.Queue.Submit(ctx, queue.Submission{Ops: []*opcode.Opcode{op}, Key: key})
+func (l Local) Submit(ctx context.Context, key string, ops ...*opcode.Opcode) (job.ID, error) {
+	return l.Queue.Submit(ctx, queue.Submission{Ops: ops, Key: key})
 }
+
+// Newest tells that keys are enough: the queue keeps them for longer than jobs.
+func (Local) Newest(context.Context) (job.ID, bool, error) { return 0, true, nil }
+
+// Find is asked by nobody.
+func (Local) Find(context.Context, job.ID, ...*opcode.Opcode) (job.ID, error) { return 0, nil }
 
 // Do hands a job in, by its key once, and returns how it ended. An error tells that this is not known.
 func (l Local) Do(ctx context.Context, key string, op *opcode.Opcode) (servertag.Outcome, error) {

@@ -43,8 +43,9 @@ type rig struct {
 	effects []servertag.Effect
 	// room is how much projects may have; nil for no limit.
 	room func(string) server.Amount
-	// format is that of the store; nil for the newest.
+	// format is that of the store; nil for the newest. life is that of the store.
 	format func() int
+	life   string
 }
 
 // quiet is a log that nobody reads.
@@ -83,7 +84,7 @@ func (r *rig) start() {
 	maps.Copy(backends, r.more)
 	var err error
 	r.engine, err = tagsync.Open(r.ctx, tagsync.Config{
-		Store: r.store, Picture: r.shown, Note: r.queue.Note, Format: r.format, Room: r.room, Backends: backends, Policy: policy,
+		Store: r.store, Life: r.life, Picture: r.shown, Note: r.queue.Note, Format: r.format, Room: r.room, Backends: backends, Policy: policy,
 		Images: server.DefaultImages, Prefix: "snf-", NewUUID: testkit.NewUUID, Log: r.log,
 		Now: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) },
 	})

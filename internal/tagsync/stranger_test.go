@@ -135,8 +135,8 @@ type pessimist struct {
 	first job.ID
 }
 
-func (p *pessimist) Submit(ctx context.Context, key string, op *opcode.Opcode) (job.ID, error) {
-	id, err := p.Backend.Submit(ctx, key, op)
+func (p *pessimist) Submit(ctx context.Context, key string, ops ...*opcode.Opcode) (job.ID, error) {
+	id, err := p.Backend.Submit(ctx, key, ops...)
 	if p.first == 0 {
 		p.first = id
 	}

@@ -23,7 +23,7 @@ type written struct {
 	of *server.Server
 }
 
-func (w *written) Submit(ctx context.Context, key string, op *opcode.Opcode) (job.ID, error) {
+func (w *written) Submit(ctx context.Context, key string, ops ...*opcode.Opcode) (job.ID, error) {
 	if w.of != nil {
 		o, err := w.r.store.Get(ctx, store.Key{Kind: tagsync.KindServer, ID: w.of.ID})
 		w.r.check(err)
@@ -33,7 +33,7 @@ func (w *written) Submit(ctx context.Context, key string, op *opcode.Opcode) (jo
 			w.t.Errorf("the job %s is handed in, and the store has of it %+v", key, s.Tags.Jobs)
 		}
 	}
-	return w.Backend.Submit(ctx, key, op)
+	return w.Backend.Submit(ctx, key, ops...)
 }
 
 // TestNoJobIsHandedInBeforeItIsWrittenDown: the store does not take in at first that a job has begun. A controller that died then would leave a job that nobody

@@ -72,7 +72,8 @@ var FloorKey = store.Key{Kind: KindNumber, ID: "reserved"}
 // Config is what an engine needs.
 type Config struct {
 	Store   store.Store
-	Epoch   int64 // of the leader lease; 0 where there is none
+	Epoch   int64  // of the leader lease; 0 where there is none
+	Life    string // of the store
 	Picture *picture.Picture
 	// Note adds an event to the transaction of the change that it tells of, and returns it with its number.
 	Note func(tx *store.Tx, e audit.Event) *audit.Event

@@ -344,10 +344,14 @@ func (e *Engine) missed(s *server.Server, err error) error {
 }
 
 func (e *Engine) submitTask(ctx context.Context, b Backend, s *server.Server, task *server.Task) error {
-	op, err := s.Opcode(task)
+	ops, err := s.Opcodes(task)
 	var id job.ID
-	if err == nil {
-		id, err = b.Submit(ctx, keyOf(s, "task", task.Serial), op)
+	switch {
+	case err != nil:
+	case task.Anew != nil:
+		id, err = e.submitOnce(ctx, b, s, task, ops)
+	default:
+		id, err = b.Submit(ctx, keyOf(s, "task", task.Serial), ops...)
 	}
 	if missed := fault.Is(err, fault.NotFound) || fault.Is(err, fault.Exists); missed && task.Do == server.Delete {
 		return e.missed(s, err)

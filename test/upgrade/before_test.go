@@ -43,6 +43,7 @@ var lastOf = [format.Newest - format.First]program{
 	{revision: "3623e91"},
 	{revision: "d65076b"},
 	{revision: "d1c7deb"},
+	{revision: "55095dc"},
 }
 
 // startDev starts a program of either kind.

@@ -17,7 +17,7 @@ func Tasks() (all []server.Do) {
 }
 
 // Bodies are the tables of the keys of requests, by what is asked.
-var Bodies = map[string]intake.Object{"creation": bodyOfCreation, "update": bodyOfUpdate, "metadata": bodyOfMetadata, "item": bodyOfItem, "tags": bodyOfTags}
+var Bodies = map[string]intake.Object{"creation": bodyOfCreation, "update": bodyOfUpdate, "metadata": bodyOfMetadata, "item": bodyOfItem, "tags": bodyOfTags, "rebuild": bodyOfRebuild}
 
 // Arguments are those that actions have.
 func Arguments() map[string]intake.Object {

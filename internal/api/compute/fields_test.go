@@ -97,6 +97,8 @@ func TestFieldsOfTheSchemas(t *testing.T) {
 				r.query(f)
 			case f.Resource == "servers" && kind == "create":
 				r.creation(f)
+			case f.Action == "action rebuild":
+				r.ofRebuilds(f)
 			case kind == "action":
 				r.action(f)
 			case strings.HasPrefix(f.Resource, "flavor"):
@@ -276,6 +278,44 @@ func (r *rig) action(f *field) {
 	a := r.ask(http.MethodPost, at(nova, s)+"/action", `{"`+name+`":`+argument+`}`)
 	if now := r.engine.Servers().Get(s.ID); a.status != status || now != nil && now.Serial == serial {
 		r.Errorf("%d %s, and the server is %+v", a.status, a.text, now)
+	}
+}
+
+// ofRebuilds asks for a rebuild by one field.
+func (r *rig) ofRebuilds(f *field) {
+	r.furnish()
+	s := r.withDisk(map[string]any{"imageRef": disk})
+	whole := any(map[string]any{"rebuild": map[string]any{"imageRef": disk}})
+	ask := func(body any, version string) answer {
+		text, err := json.Marshal(body)
+		r.check(err)
+		return r.ask(http.MethodPost, at(nova, s)+"/action", string(text), "X-Openstack-Nova-Api-Version", version)
+	}
+	if f.Verdict == "refused" {
+		if r.refusedFor(f, ask(nested(whole, f.Field, f.sample()), f.latest())); len(r.engine.Servers().Get(s.ID).Tasks) > 0 {
+			r.Error("something is being done")
+		}
+		return
+	}
+	_, key, said := strings.Cut(f.Field, ".")
+	key, _, _ = strings.Cut(key, ".")
+	w := wishes[key]
+	if w.done == nil && said {
+		r.Fatal("nothing shows that it is done")
+	}
+	body := whole
+	if said {
+		body = nested(whole, "rebuild."+key, json.RawMessage(w.value))
+	}
+	for _, version := range []string{f.Since, f.latest()} {
+		a := ask(body, version)
+		if now := r.engine.Servers().Get(s.ID); a.status != http.StatusAccepted || said && !w.done(now) {
+			r.Errorf("in %s %d %s, and the server is %+v", version, a.status, a.text, now)
+		}
+		r.settled(s.ID)
+	}
+	if f.Since != "2.1" {
+		r.explained("before it was there", ask(body, before(f.Since)), http.StatusBadRequest)
 	}
 }
 

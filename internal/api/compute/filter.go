@@ -51,7 +51,7 @@ var filters = map[string]func(r *request, text string) (func(*server.Server) boo
 	"access_ip_v4":      equal(func(s *server.Server) string { return s.Told.IPv4 }),
 	"access_ip_v6":      equal(func(s *server.Server) string { return s.Told.IPv6 }),
 	"availability_zone": equal(func(s *server.Server) string { return cmp.Or(s.Backend, anyZone) }),
-	"vm_state":          equal(func(s *server.Server) string { return vmStates[s.Status()].vm }),
+	"vm_state":          equal(vmOf),
 	"power_state":       equal(func(s *server.Server) string { return strconv.Itoa(powerOf(s)) }),
 	"task_state":        equal(taskState),
 	"changes-since":     moved("changes-since", func(s *server.Server, at job.Time) bool { return s.Updated >= at }),

@@ -20,30 +20,41 @@ func (r *request) guest(c *creation, image *server.Image) (*server.Guest, error)
 	if c.KeyName == "" {
 		key = "user_data"
 	}
-	if image.File == nil {
-		return nil, fault.New(fault.Invalid, "Image %s takes no %s: nothing is put into a machine of an operating system that the cluster installs by its own scripts", image.ID, key).At(key).
-			WithHint("images of disks take them (drover image add), as those of clouds have cloud-init")
+	if err := image.TellsGuests(key); err != nil {
+		return nil, err
 	}
-	g := &server.Guest{KeyName: c.KeyName}
+	g := &server.Guest{}
 	if c.KeyName != "" {
-		p, err := r.api.cfg.Keys.Find(r.session.User.ID, c.KeyName)
+		pair, err := r.keyPair(c.KeyName)
 		if err != nil {
-			return nil, fault.New(fault.Invalid, "Invalid key_name provided.").At("key_name").WithHint("openstack keypair list shows those that there are")
+			return nil, err
 		}
-		g.PublicKey = p.Public
+		g.KeyName, g.PublicKey = pair.Name, pair.Public
 	}
-	if c.UserData == "" {
-		return g, nil
+	var err error
+	g.UserData, err = userDataOf(c.UserData)
+	return g, err
+}
+
+// keyPair is a key pair of who asks, by its name.
+func (r *request) keyPair(name string) (server.Key, error) {
+	p, err := r.api.cfg.Keys.Find(r.session.User.ID, name)
+	if err != nil {
+		return server.Key{}, fault.New(fault.Invalid, "Invalid key_name provided.").At("key_name").WithHint("openstack keypair list shows those that there are")
 	}
-	if len(c.UserData) > maxUserData {
-		return nil, fault.New(fault.Invalid, "Invalid input for field/attribute user_data. It is longer than %d", maxUserData).At("user_data")
+	return server.Key{Name: name, Public: p.Public}, nil
+}
+
+// userDataOf reads user data as it is sent.
+func userDataOf(sent string) (string, error) {
+	if len(sent) > maxUserData {
+		return "", fault.New(fault.Invalid, "Invalid input for field/attribute user_data. It is longer than %d", maxUserData).At("user_data")
 	}
-	text, err := base64.StdEncoding.DecodeString(strings.NewReplacer("\r", "", "\n", "").Replace(c.UserData))
+	text, err := base64.StdEncoding.DecodeString(strings.NewReplacer("\r", "", "\n", "").Replace(sent))
 	if err != nil { // it may hold secrets, so nothing of it is said
-		return nil, fault.New(fault.Invalid, "Invalid input for field/attribute user_data. It is not a 'base64'").At("user_data")
+		return "", fault.New(fault.Invalid, "Invalid input for field/attribute user_data. It is not a 'base64'").At("user_data")
 	}
-	g.UserData = string(text)
-	return g, nil
+	return string(text), nil
 }
 
 // keyNameOf is the key pair's name as servers show it.

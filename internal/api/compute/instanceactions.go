@@ -26,7 +26,7 @@ type history struct {
 // actNames are Nova's words for what is done to servers.
 var actNames = map[server.Do]string{
 	server.Create: "create", server.Delete: "delete", server.Start: "start", server.Stop: "stop", server.Reboot: "reboot", server.RebootHard: "reboot",
-	server.Resize: "resize", server.Revert: "revertResize", server.Confirm: "confirmResize",
+	server.Resize: "resize", server.Revert: "revertResize", server.Confirm: "confirmResize", server.Rebuild: "rebuild",
 	server.Locking: "lock", server.Unlocking: "unlock",
 }
 

@@ -52,6 +52,7 @@ type cloud struct {
 	jobs      map[string]job.ID // by key
 	ended     map[job.ID]servertag.Outcome
 	asked     []*opcode.Opcode // by the jobs, the newest last
+	broken    string           // why no disk is installed; empty for one that is
 	held      bool             // jobs are taken, and nobody hears of their end
 }
 
@@ -68,16 +69,24 @@ func newCloud() *cloud {
 	return &cloud{instances: map[string]server.Sight{}, jobs: map[string]job.ID{}, ended: map[job.ID]servertag.Outcome{}}
 }
 
-func (c *cloud) Submit(_ context.Context, key string, op *opcode.Opcode) (job.ID, error) {
+func (*cloud) Newest(context.Context) (job.ID, bool, error) { return 0, true, nil }
+
+func (*cloud) Find(context.Context, job.ID, ...*opcode.Opcode) (job.ID, error) { return 0, nil }
+
+func (c *cloud) Submit(_ context.Context, key string, ops ...*opcode.Opcode) (job.ID, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if id, again := c.jobs[key]; again {
 		return id, nil
 	}
 	id := job.ID(len(c.jobs) + 1)
-	c.jobs[key], c.asked = id, append(c.asked, op)
-	name := op.Str("instance_name") + op.Str("name")
-	c.ended[id] = c.run(op, name)
+	c.jobs[key], c.asked = id, append(c.asked, ops...)
+	name := ops[0].Str("instance_name") + ops[0].Str("name")
+	for _, op := range ops {
+		if c.ended[id] = c.run(op, name); !c.ended[id].OK {
+			break
+		}
+	}
 	if c.changed != nil {
 		go c.changed(server.Ref{Name: name})
 	}
@@ -102,6 +111,10 @@ func (c *cloud) run(op *opcode.Opcode, name string) servertag.Outcome {
 		sight.Stopped = true
 	case "OP_INSTANCE_STARTUP":
 		sight.Stopped = false
+	case "OP_INSTANCE_REINSTALL":
+		if c.broken != "" {
+			return servertag.Outcome{Text: c.broken}
+		}
 	case "OP_TAGS_SET":
 		sight.Tags = slices.Concat(sight.Tags, op.Strings("tags"))
 	case "OP_TAGS_DEL":

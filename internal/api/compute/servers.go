@@ -62,6 +62,7 @@ var taskStates = map[server.Do]string{
 	server.Create: "spawning", server.Delete: "deleting", server.Start: "powering-on", server.Stop: "powering-off",
 	server.Reboot: "rebooting", server.RebootHard: "rebooting_hard",
 	server.Resize: "resize_prep", server.Restart: "resize_finish", server.Revert: "resize_reverting", server.Confirm: "resize_confirming",
+	server.Rebuild: "rebuilding",
 }
 
 // Power states.
@@ -74,12 +75,26 @@ var vmStates = map[server.Status]struct {
 }{
 	server.Build: {"building", 0}, server.Active: {"active", running}, server.Rebooting: {"active", running}, server.Shutoff: {"stopped", off},
 	server.Failed: {"error", 0}, server.Gone: {"deleted", 0},
-	server.Resizing: {"active", running}, server.Resized: {"resized", running}, server.Reverting: {"resized", running},
+	server.Rebuilding: {"active", running},
+	server.Resizing:   {"active", running}, server.Resized: {"resized", running}, server.Reverting: {"resized", running},
+}
+
+// vmOf is the vm_state of a server. One that is rebuilt is as it will be then.
+func vmOf(s *server.Server) string {
+	status := s.Status()
+	if doing := s.Doing(); status == server.Rebuilding && doing.Anew != nil && !doing.Anew.Run {
+		status = server.Shutoff
+	}
+	return vmStates[status].vm
 }
 
 // powerOf is the power state of a server, by number.
 func powerOf(s *server.Server) int {
-	power := vmStates[s.Status()].power
+	status := s.Status()
+	if status == server.Failed && s.Broken != nil && s.Unmatched == 0 { // its disk is what failed
+		status = server.Active
+	}
+	power := vmStates[status].power
 	if s.Stopped && power == running {
 		return off
 	}
@@ -111,7 +126,7 @@ func (r *request) full(s *server.Server) object {
 		"hostId": "", "accessIPv4": s.Told.IPv4, "accessIPv6": s.Told.IPv6, "key_name": keyNameOf(s), "config_drive": "",
 		"metadata": metadataOf(s), "addresses": r.addresses(s), "image": object{"id": s.Image.ID, "links": []any{}},
 		"security_groups": []any{object{"name": "default"}}, "OS-DCF:diskConfig": diskConfig(s), "OS-EXT-AZ:availability_zone": cmp.Or(s.Backend, anyZone),
-		"OS-EXT-STS:vm_state": vmStates[status].vm, "OS-EXT-STS:task_state": task, "OS-EXT-STS:power_state": powerOf(s),
+		"OS-EXT-STS:vm_state": vmOf(s), "OS-EXT-STS:task_state": task, "OS-EXT-STS:power_state": powerOf(s),
 		"OS-SRV-USG:launched_at": nil, "OS-SRV-USG:terminated_at": nil, "os-extended-volumes:volumes_attached": []any{},
 	})
 	out["flavor"] = object{"id": r.number(s.Flavor.ID), "links": []any{}}
@@ -122,7 +137,7 @@ func (r *request) full(s *server.Server) object {
 	if s.Deleted != 0 {
 		out["OS-SRV-USG:terminated_at"] = moment(s.Deleted)
 	}
-	if r.flavour == cyclades || status == server.Active || status == server.Build { // Nova tells of progress in no other status
+	if r.flavour == cyclades || status == server.Active || status == server.Build || status == server.Rebuilding { // Nova tells of progress in no other status
 		out["progress"] = 0
 	}
 	if trouble := s.Trouble(); trouble != nil && status == server.Failed {

@@ -24,7 +24,7 @@ var orders = map[string]order{
 	"created_at": by(func(s *server.Server) int64 { return s.Number }), "updated_at": by(func(s *server.Server) int64 { return int64(s.Updated) }),
 	"launched_at": by(func(s *server.Server) int64 { return int64(s.Built) }), "uuid": by(func(s *server.Server) string { return s.ID }),
 	"display_name": by(func(s *server.Server) string { return s.Name }), "display_description": by(func(s *server.Server) string { return s.Description }),
-	"vm_state": by(func(s *server.Server) string { return vmStates[s.Status()].vm }), "power_state": by(powerOf),
+	"vm_state": by(vmOf), "power_state": by(powerOf),
 	"task_state": by(taskState), "access_ip_v4": by(func(s *server.Server) string { return s.Told.IPv4 }), "access_ip_v6": by(func(s *server.Server) string { return s.Told.IPv6 }),
 	"instance_type_id": by(func(s *server.Server) string { return s.Flavor.ID }), "image_ref": by(func(s *server.Server) string { return s.Image.ID }),
 	"user_id": by(func(s *server.Server) string { return s.User }), "project_id": by(func(s *server.Server) string { return s.Project }),

@@ -40,8 +40,10 @@ const (
 	withClassGroups   = 50
 	withEvents        = 51
 	withCreateTags    = 52
+	withRebuildKey    = 54
 	withFlavorText    = 55
 	withoutFiles      = 57
+	withRebuildData   = 57
 	withActPages      = 58
 	withExtraSpecs    = 61
 	withHosts         = 62

@@ -220,14 +220,18 @@ func (c *Cluster) refusal(status int, text []byte) error {
 	}
 	_ = json.Unmarshal(text, &said) // what says nothing says nothing
 	code, about := verdicts[status]
-	if !about || said.Code != status || said.Message == "" || said.Explain == nil {
+	own := said.Code == status && said.Message != "" && said.Explain != nil // and no proxy's word
+	if !about || !own {
 		code = fault.Unavailable
 	}
 	explain := ""
 	if said.Explain != nil {
 		explain = *said.Explain
 	}
-	err := fault.New(code, "cluster %s answered %d: %s", c.cfg.URL, status, fault.Clip(html.UnescapeString(strings.TrimSpace(said.Message+" "+explain)), 500))
+	var err error = fault.New(code, "cluster %s answered %d: %s", c.cfg.URL, status, fault.Clip(html.UnescapeString(strings.TrimSpace(said.Message+" "+explain)), 500))
+	if own && (status < http.StatusInternalServerError || status == http.StatusServiceUnavailable) {
+		err = &tagsync.Untaken{Err: err} // it does not take this request, or its queue takes no jobs
+	}
 	switch status {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout: // nobody is there behind whoever said so
 		return err

@@ -38,6 +38,33 @@ var requests = map[string]struct {
 	"OP_TAGS_DEL":            {method: http.MethodDelete, path: "/tags", inQuery: map[string]string{"tag": "tags"}},
 }
 
+// reinstallation are the opcodes of the one request that makes a job of several, the last of which may be left out.
+var reinstallation = []string{"OP_INSTANCE_SHUTDOWN", "OP_INSTANCE_REINSTALL", "OP_INSTANCE_STARTUP"}
+
+// isReinstallation reports whether opcodes are those.
+func isReinstallation[T any](ops []T, id func(T) string) bool {
+	return (len(ops) == len(reinstallation) || len(ops) == len(reinstallation)-1) &&
+		slices.EqualFunc(ops, reinstallation[:len(ops)], func(op T, want string) bool { return id(op) == want })
+}
+
+// requestOfJob translates the opcodes of a job. A stock Ganeti takes a body of a reinstallation without a query, and so without a reason, which it keeps of none; or
+// a query, of which it takes what it knows.
+func requestOfJob(ops []*opcode.Opcode) (q request, instance server.Ref, err error) {
+	if len(ops) == 1 {
+		return requestOf(ops[0])
+	}
+	if !isReinstallation(ops, func(op *opcode.Opcode) string { return op.ID }) {
+		return q, instance, fault.New(fault.Invalid, "no request of a remote cluster is known for a job of %d opcodes", len(ops))
+	}
+	if q, instance, err = requestOf(ops[0]); err != nil {
+		return q, instance, err
+	}
+	q.method, q.path, q.body = http.MethodPost, "/2/instances/"+url.PathEscape(instance.Name)+"/reinstall", nil
+	q.query.Set("os", ops[1].Str("os_type"))
+	q.query.Set("nostartup", map[bool]string{true: "0", false: "1"}[len(ops) == len(reinstallation)])
+	return q, instance, nil
+}
+
 // creationVersion is that of the body that makes an instance.
 const creationVersion = 1
 
@@ -99,14 +126,44 @@ func requestOf(op *opcode.Opcode) (q request, instance server.Ref, err error) {
 	return q, instance, nil
 }
 
+// Newest tells the newest job that the cluster knows. Whether it knows keys it does not say.
+func (c *Cluster) Newest(ctx context.Context) (id job.ID, keyed bool, err error) {
+	err = each(ctx, c, request{method: http.MethodGet, path: "/2/jobs"}, func(listed listedJob) error {
+		id = max(id, job.ID(listed.ID))
+		return nil
+	})
+	return id, false, err
+}
+
+// Find looks for the job of a reinstallation. A stock Ganeti keeps no reason of one, so it is known by what it does, and that it is behind all jobs that were
+// there before.
+func (c *Cluster) Find(ctx context.Context, after job.ID, ops ...*opcode.Opcode) (found job.ID, err error) {
+	if !isReinstallation(ops, func(op *opcode.Opcode) string { return op.ID }) {
+		return 0, fault.New(fault.Invalid, "only jobs of reinstallations are looked for")
+	}
+	name, system := ops[1].Str("instance_name"), ops[1].Str("os_type")
+	err = c.eachJob(ctx, func(listed listedJob) error {
+		same := len(listed.Ops) == len(ops) && isReinstallation(listed.Ops, func(op remoteOp) string { return op.ID }) &&
+			listed.Ops[1].Instance == name && listed.Ops[1].System == system
+		if id := job.ID(listed.ID); same && id > after && (found == 0 || id < found) {
+			found = id
+		}
+		return nil
+	})
+	if err == nil && found != 0 {
+		c.expect(found, server.Ref{UUID: ops[1].Str("instance_uuid"), Name: name})
+	}
+	return found, err
+}
+
 // Submit hands a job in.
-func (c *Cluster) Submit(ctx context.Context, key string, op *opcode.Opcode) (job.ID, error) {
-	q, instance, err := requestOf(op)
+func (c *Cluster) Submit(ctx context.Context, key string, ops ...*opcode.Opcode) (job.ID, error) {
+	q, instance, err := requestOfJob(ops)
 	if err != nil {
 		return 0, err
 	}
 	if err := c.still(ctx, instance); err != nil {
-		return 0, err
+		return 0, &tagsync.Untaken{Err: err}
 	}
 	q.key = key
 	var id number
@@ -160,6 +217,7 @@ type remoteJob struct {
 type remoteOp struct {
 	ID       string              `json:"OP_ID"`
 	Instance string              `json:"instance_name"`
+	System   string              `json:"os_type"`
 	Reason   [][]json.RawMessage `json:"reason"`
 }
 

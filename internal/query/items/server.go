@@ -96,8 +96,8 @@ func serverFields() []query.Field[*server.Server] {
 		textField("id", "ID", "UUID of the server", func(s row) string { return s.ID }),
 		numberField("number", "Number", "Its number, for clients that know numbers only", func(s row) int64 { return s.Number }),
 		textField("name", "Server", "Name that its user gave it", func(s row) string { return s.Name }),
-		textField("status", "Status", "One of BUILD, ACTIVE, SHUTOFF, REBOOT, RESIZE, VERIFY_RESIZE, REVERT_RESIZE, ERROR and DELETED", func(s row) string { return string(s.Status()) }),
-		textField("task", "Task", "What is being done to it: create, delete, start, stop, reboot or reboot-hard", func(s row) string {
+		textField("status", "Status", "One of BUILD, ACTIVE, SHUTOFF, REBOOT, RESIZE, VERIFY_RESIZE, REVERT_RESIZE, REBUILD, ERROR and DELETED", func(s row) string { return string(s.Status()) }),
+		textField("task", "Task", "What is being done to it: create, delete, start, stop, reboot, reboot-hard, rebuild, resize, restart, revert-resize or confirm-resize", func(s row) string {
 			if t := s.Doing(); t != nil {
 				return string(t.Do)
 			}

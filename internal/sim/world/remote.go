@@ -252,13 +252,19 @@ func (b ofCluster) back() error {
 }
 
 // Submit implements tagsync.Backend.
-func (b ofCluster) Submit(ctx context.Context, key string, op *opcode.Opcode) (job.ID, error) {
+func (b ofCluster) Submit(ctx context.Context, key string, ops ...*opcode.Opcode) (job.ID, error) {
 	if err := b.reach(ctx); err != nil {
 		return 0, err
 	}
-	id := b.submit(key, op)
+	id := b.submit(key, ops[0])
 	return id, b.back()
 }
+
+// Newest implements tagsync.Backend.
+func (ofCluster) Newest(context.Context) (job.ID, bool, error) { return 0, true, nil }
+
+// Find implements tagsync.Backend.
+func (ofCluster) Find(context.Context, job.ID, ...*opcode.Opcode) (job.ID, error) { return 0, nil }
 
 // Look implements tagsync.Backend.
 func (b ofCluster) Look(ctx context.Context, ref server.Ref, jobs []job.ID) (server.Sight, error) {

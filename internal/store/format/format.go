@@ -63,10 +63,13 @@ const (
 	// Uploads has images that users uploaded, in the inventory (a source upload:ID), and beside it who may see each (upload). Programs of before would show them to
 	// all users.
 	Uploads = 8
+	// Rebuilds has servers that are rebuilt (anew, of a task; broken, of a server). Programs of before would forget that a job may be with its cluster already, so
+	// that the next one hands it in again, and take a server for whole that could not be rebuilt.
+	Rebuilds = 9
 )
 
 // Newest is the greatest that this program knows.
-const Newest = Uploads
+const Newest = Rebuilds
 
 // formats are all of them, the first one first.
 var formats = [...]string{
@@ -78,6 +81,7 @@ var formats = [...]string{
 	Guests:     "servers of the Compute API may be in networks that their users choose, with keys and user data, and disks may belong to no instance",
 	Sizes:      "servers of the Compute API may be given another size, which their users confirm or take back",
 	Uploads:    "users of the Image API may upload images, each of its project alone or of all",
+	Rebuilds:   "servers of the Compute API may be rebuilt, each once for each time that it is asked for",
 }
 
 // Brought says what a format brought; nothing of one that this program does not know.

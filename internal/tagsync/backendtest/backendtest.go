@@ -47,6 +47,7 @@ func Run(t *testing.T, open func(t *testing.T) World) {
 		{"nor another one that got its name later, than the job was handed in", verbsSpareLate},
 		{"a creation spares what has the name already", creationSpares},
 		{"a creation is remembered", creationRemembered},
+		{"a rebuild is handed in once", installedOnce},
 		{"whoever follows hears of renamings", renamingsHeard},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -239,6 +240,8 @@ func byUUID(f *fixture) {
 type verb struct {
 	name string
 	op   func(*server.Server) (*opcode.Opcode, error)
+	// ops are those of a job of several, in place of op.
+	ops func(*server.Server) ([]*opcode.Opcode, error)
 	// done tells of what is left of the instance whether it was done; nil for one that is gone.
 	done func(*cluster.Instance) bool
 }
@@ -271,36 +274,41 @@ func verbs() []verb {
 	state := func(want string) func(*cluster.Instance) bool {
 		return func(i *cluster.Instance) bool { return i != nil && i.AdminState == want }
 	}
+	rebuild := func(run bool) func(s *server.Server) ([]*opcode.Opcode, error) {
+		return func(s *server.Server) ([]*opcode.Opcode, error) {
+			return s.Opcodes(&server.Task{Do: server.Rebuild, Asked: servertag.Asked{User: "alice", Front: "compute", Time: 1}, Anew: &server.Anew{Run: run}})
+		}
+	}
 	label, parameter := servertag.Effect{Label: "label"}, servertag.Effect{Parameter: "vcpus", Value: int64(3)}
 	return []verb{
-		{"stop", task(server.Stop), state(cluster.AdminDown)},
-		{"start", task(server.Start), state(cluster.AdminUp)},
-		{"reboot", task(server.Reboot), state(cluster.AdminUp)},
-		{"reboot-hard", task(server.RebootHard), state(cluster.AdminUp)},
-		{"resize", sized(server.Resize), func(i *cluster.Instance) bool {
+		{"stop", task(server.Stop), nil, state(cluster.AdminDown)},
+		{"start", task(server.Start), nil, state(cluster.AdminUp)},
+		{"reboot", task(server.Reboot), nil, state(cluster.AdminUp)},
+		{"reboot-hard", task(server.RebootHard), nil, state(cluster.AdminUp)},
+		{"rebuild what is to be stopped", nil, rebuild(false), state(cluster.AdminDown)},
+		{"rebuild what is to run", nil, rebuild(true), state(cluster.AdminUp)},
+		{"resize", sized(server.Resize), nil, func(i *cluster.Instance) bool {
 			return i != nil && fmt.Sprint(i.BEParams["maxmem"], i.BEParams["minmem"], i.BEParams["vcpus"]) == "192 192 2"
 		}},
-		{"restart", task(server.Restart), state(cluster.AdminUp)},
+		{"restart", task(server.Restart), nil, state(cluster.AdminUp)},
 		{"confirm a larger disk", func(s *server.Server) (*opcode.Opcode, error) {
 			larger := *s
 			larger.Flavor.Disk = 2
 			return larger.Opcode(&server.Task{Do: server.Confirm, Asked: servertag.Asked{User: "alice", Front: "compute", Time: 1}})
-		}, func(i *cluster.Instance) bool { return i != nil && len(i.Disks) == 1 && i.Disks[0].Size == 2048 }},
-		{"add a tag", tag(servertag.Add), tagged("cyclades:user:web", true)},
-		{"remove a tag", tag(servertag.Remove), tagged("cyclades:user:web", false)},
-		{"apply a label", effect(label, false), tagged("label", true)},
-		{"take a label back", effect(label, true), tagged("label", false)},
-		{"apply a parameter", effect(parameter, false), func(i *cluster.Instance) bool { return i != nil && fmt.Sprint(i.BEParams["vcpus"]) == "3" }},
-		{"delete", task(server.Delete), func(i *cluster.Instance) bool { return i == nil }},
+		}, nil, func(i *cluster.Instance) bool { return i != nil && len(i.Disks) == 1 && i.Disks[0].Size == 2048 }},
+		{"add a tag", tag(servertag.Add), nil, tagged("cyclades:user:web", true)},
+		{"remove a tag", tag(servertag.Remove), nil, tagged("cyclades:user:web", false)},
+		{"apply a label", effect(label, false), nil, tagged("label", true)},
+		{"take a label back", effect(label, true), nil, tagged("label", false)},
+		{"apply a parameter", effect(parameter, false), nil, func(i *cluster.Instance) bool { return i != nil && fmt.Sprint(i.BEParams["vcpus"]) == "3" }},
+		{"delete", task(server.Delete), nil, func(i *cluster.Instance) bool { return i == nil }},
 	}
 }
 
 // attempt has a verb done, and returns how that ended: refused when it was handed in, or by its job.
 func (f *fixture) attempt(v verb, s *server.Server, meanwhile func()) servertag.Outcome {
 	f.Helper()
-	op, err := v.op(s)
-	f.check(err)
-	id, err := f.Submit(f.Context(), "key of "+v.name+" "+s.ID, op)
+	id, err := f.Submit(f.Context(), "key of "+v.name+" "+s.ID, f.opcodesOf(v, s)...)
 	meanwhile()
 	if err != nil {
 		return servertag.Outcome{Text: err.Error()}
@@ -308,7 +316,54 @@ func (f *fixture) attempt(v verb, s *server.Server, meanwhile func()) servertag.
 	return f.awaitEnd(s.Ref(), id).Ended[id]
 }
 
+// opcodesOf are those of a verb.
+func (f *fixture) opcodesOf(v verb, s *server.Server) []*opcode.Opcode {
+	f.Helper()
+	if v.op == nil {
+		ops, err := v.ops(s)
+		f.check(err)
+		return ops
+	}
+	op, err := v.op(s)
+	f.check(err)
+	return []*opcode.Opcode{op}
+}
+
 func nothing() {}
+
+// installedOnce: what became of the job of a rebuild can be found out by who did not hear the answer, and one of before is not taken for it.
+func installedOnce(f *fixture) {
+	s, _ := f.made()
+	ops, err := s.Opcodes(&server.Task{Do: server.Rebuild, Asked: servertag.Asked{User: "alice", Front: "compute", Time: 1}, Anew: &server.Anew{Run: true}})
+	f.check(err)
+	for n := range 2 {
+		after, keyed, err := f.Newest(f.Context())
+		f.check(err)
+		key := fmt.Sprintf("server/%s/task/%d", s.ID, n+2)
+		if keyed {
+			first, err := f.Submit(f.Context(), key, ops...)
+			f.check(err)
+			f.awaitEnd(s.Ref(), first)
+			if again, err := f.Submit(f.Context(), key, ops...); err != nil || again != first {
+				f.Errorf("handed in again it is job %d, %v; it was %d", again, err, first)
+			}
+			continue
+		}
+		if none, err := f.Find(f.Context(), after, ops...); err != nil || none != 0 {
+			f.Errorf("before it was handed in it is job %d, %v", none, err)
+		}
+		id, err := f.Submit(f.Context(), key, ops...)
+		f.check(err)
+		f.awaitEnd(s.Ref(), id)
+		f.operate("OP_INSTANCE_SHUTDOWN", map[string]any{"instance_name": "snf-1"})
+		if found, err := f.Find(f.Context(), after, ops...); err != nil || found != id {
+			f.Errorf("it is found as job %d, %v; it is %d", found, err, id)
+		}
+		if other, err := f.Find(f.Context(), after, ops[:2]...); err != nil || other != 0 {
+			f.Errorf("one that starts nothing is found as job %d, %v", other, err)
+		}
+	}
+}
 
 func verbsReach(f *fixture) {
 	s, _ := f.made()
