@@ -114,6 +114,7 @@ var asking = []shell.Verb{
 	{Path: "filter apply", Does: shell.Destroys, When: "jobs would be cancelled, or a rule concerns every job", Question: "%s Go on?", Example: "filter apply everything.json"},
 	{Path: "filter delete", Does: shell.Disturbs, When: "the rule holds jobs", Question: "%s Go on?", Example: "filter delete holds"},
 	{Path: "server delete", ByName: true, Does: shell.Destroys, Question: "Delete %s with all data?", Example: "server delete shop"},
+	{Path: "server rebuild", ByName: true, Does: shell.Destroys, Question: "Install %s anew? All data on the disk are lost.", Example: "server rebuild shop --image noop"},
 	{Path: "server match", ByName: true, Does: shell.Disturbs, Question: "Have the server %[1]s be the instance %[2]s, and do to that what its user asks for?", Example: "server match shop web1"},
 	{Path: "server tag clear", ByName: true, Does: shell.Destroys, Question: "Remove all tags of %s?", Example: "server tag clear shop"},
 	{Path: "server tag replace", Does: shell.Destroys, When: "no tag is given", Question: "Remove all tags of %s?", Example: "server tag replace shop"},

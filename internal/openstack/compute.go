@@ -132,11 +132,7 @@ func (c *Client) Create(ctx context.Context, w *Wish) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	images, err := c.Images(ctx)
-	if err != nil {
-		return "", err
-	}
-	image, err := one("image", w.Image, images, func(m Image) string { return m.ID }, func(m Image) string { return m.Name })
+	image, err := c.FindImage(ctx, w.Image)
 	if err != nil {
 		return "", err
 	}
@@ -228,6 +224,15 @@ func (c *Client) Images(ctx context.Context) ([]Image, error) {
 		}
 		query = url.Values{"marker": {page.Images[len(page.Images)-1].ID}}
 	}
+}
+
+// FindImage finds an image by id, or by name.
+func (c *Client) FindImage(ctx context.Context, key string) (Image, error) {
+	all, err := c.Images(ctx)
+	if err != nil {
+		return Image{}, err
+	}
+	return one("image", key, all, func(m Image) string { return m.ID }, func(m Image) string { return m.Name })
 }
 
 // Delete has a server deleted.

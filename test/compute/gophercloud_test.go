@@ -137,6 +137,7 @@ func TestGophercloud(t *testing.T) {
 	t.Run("tags", func(t *testing.T) { (&stack{t, s.compute, s.flavor, s.image}).tags() })
 	t.Run("lists", func(t *testing.T) { (&stack{t, s.compute, s.flavor, s.image}).lists() })
 	t.Run("power", func(t *testing.T) { (&stack{t, s.compute, s.flavor, s.image}).power() })
+	t.Run("rebuild", func(t *testing.T) { (&stack{t, s.compute, s.flavor, s.image}).rebuild() })
 }
 
 // tags makes every call about tags.
@@ -214,6 +215,22 @@ func (s *stack) resize(id string) {
 	kept, err := servers.Get(ctx, s.compute, id).Extract()
 	if s.check(err); kept.Flavor["original_name"] != "larger" && kept.Flavor["id"] != larger.ID {
 		s.Errorf("its size is %v", kept.Flavor)
+	}
+}
+
+// rebuild installs a server anew, which keeps what it is.
+func (s *stack) rebuild() {
+	ctx := s.Context()
+	made, err := servers.Create(ctx, s.compute, servers.CreateOpts{Name: "anew", ImageRef: s.image, FlavorRef: "1", Networks: "none"}, nil).Extract()
+	s.check(err)
+	s.until(made.ID, "ACTIVE")
+	now, err := servers.Rebuild(ctx, s.compute, made.ID, servers.RebuildOpts{ImageRef: s.image, Name: "renewed", Metadata: map[string]string{"a": "b"}}).Extract()
+	if s.check(err); now.ID != made.ID || now.Status != "REBUILD" || now.Name != "renewed" || now.Metadata["a"] != "b" {
+		s.Errorf("it is %+v", now)
+	}
+	s.until(made.ID, "ACTIVE")
+	if _, err := servers.Rebuild(ctx, s.compute, made.ID, servers.RebuildOpts{ImageRef: "11111111-2222-3333-4444-555555555555"}).Extract(); !gophercloud.ResponseCodeIs(err, http.StatusBadRequest) {
+		s.Errorf("from an image that there is not: %v", err)
 	}
 }
 

@@ -170,6 +170,29 @@ def check_openstack_power(c):
     assert c.names() == []
 
 
+def check_openstack_rebuild(c):
+    made = c.rows("server", "create", "--image", "noop", "--flavor", "m1.tiny", "--network", "none", "--property", "a=b", "--wait", "web1")
+    c.openstack("server", "rebuild", "--image", "noop", "--wait", "web1")
+    now = c.rows("server", "show", "web1")
+    assert now["id"] == made["id"] and now["status"] == "ACTIVE" and "a" in str(now["properties"]), now
+    c.openstack("server", "rebuild", "--wait", "web1")
+    c.nova("rebuild", "--poll", "--name", "web2", "--meta", "c=d", "web1", "noop")
+    now = c.rows("server", "show", "web2")
+    assert now["id"] == made["id"] and now["status"] == "ACTIVE" and "'c': 'd'" in str(now["properties"]) and "'a'" not in str(now["properties"]), now
+    c.library().servers.find(name="web2").rebuild("5d7d4e4c-6f4c-4c8b-9a52-0d1f6c0e5a01", description="anew")
+    for _ in range(1000):
+        now = c.rows("server", "show", "web2")
+        if now["status"] == "ACTIVE":
+            break
+        time.sleep(0.05)
+    assert now["status"] == "ACTIVE" and not now["OS-EXT-STS:task_state"], now
+    refused("adminPass", c.openstack, "server", "rebuild", "--password", "sesame", "web2")
+    listed = c.rows("server", "event", "list", "web2")
+    assert [row["Action"] for row in listed] == ["rebuild"] * 4 + ["create"], listed
+    shown = c.rows("server", "event", "show", "web2", listed[0]["Request ID"])
+    assert "OP_INSTANCE_REINSTALL" in str(shown["events"]) and "Success" in str(shown["events"]), shown
+
+
 def check_openstack_events(c):
     made = c.create("web1")
     c.openstack("server", "reboot", "--hard", "--wait", "web1")

@@ -57,7 +57,7 @@ security_compliance = true
 [compute]
 image_ref = {{.Image}}
 image_ref_alt = {{.Image}}
-flavor_ref = 4
+flavor_ref = small
 flavor_ref_alt = larger
 max_microversion = 2.96
 [compute-feature-enabled]
@@ -99,10 +99,12 @@ func TestTempest(t *testing.T) {
 	data, dir := filepath.Join(t.TempDir(), "data"), t.TempDir()
 	bin := testkit.Build(t)
 	dev := testkit.StartDev(t, bin, data)
-	add := exec.CommandContext(t.Context(), bin, "manage", "flavor", "add", "larger", "--id", "larger", "--ram", "256", "--vcpus", "2", "--disk", "0") // to resize to
-	add.Env = append(os.Environ(), "DROVER_READY_FILE="+filepath.Join(data, "ready.json"))
-	if said, err := add.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, said)
+	for name, vcpus := range map[string]string{"small": "1", "larger": "2"} { // with a disk, as what is rebuilt needs one
+		add := exec.CommandContext(t.Context(), bin, "manage", "flavor", "add", name, "--id", name, "--ram", "128", "--vcpus", vcpus, "--disk", "1")
+		add.Env = append(os.Environ(), "DROVER_READY_FILE="+filepath.Join(data, "ready.json"))
+		if said, err := add.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, said)
+		}
 	}
 	configureTempest(t, dir, readAccount(t, filepath.Join(data, "ready.json")))
 	got, want := runTempest(t, cache, dir, names), readTempestList(t)

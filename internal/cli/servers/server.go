@@ -36,7 +36,7 @@ func Command(sh *shell.Shell) *cobra.Command {
 	c.AddCommand(shell.Heeds(AsUser, serverList(sh), serverShow(sh), serverCreate(sh),
 		serverAct(sh, "start", "Start servers", "os-start", nil, "ACTIVE"), serverAct(sh, "stop", "Stop servers", "os-stop", nil, "SHUTOFF"),
 		serverUnlock(sh),
-		serverReboot(sh), serverResize(sh),
+		serverReboot(sh), serverRebuild(sh), serverResize(sh),
 		settleResize(sh, "resize-confirm", "Have servers keep the size that they were given", "confirmResize"),
 		settleResize(sh, "resize-revert", "Give servers the size again that they had before", "revertResize"), serverDelete(sh), serverLog(sh), serverTagCommand(sh))...)
 	c.AddCommand(shell.Heeding(append([]string{"reason"}, AsUser...), serverLock(sh)))
@@ -395,7 +395,7 @@ func settleResize(sh *shell.Shell, verb, short, action string) *cobra.Command {
 		return eachServer(cmd.Context(), sh, args, func(cloud *openstack.Client, s openstack.Server) error {
 			err := cloud.Act(cmd.Context(), s.ID, action, nil)
 			if err == nil && wait {
-				err = awaitSize(cmd.Context(), cloud, s.ID)
+				err = awaitRest(cmd.Context(), cloud, s.ID)
 			}
 			return err
 		})
@@ -404,14 +404,42 @@ func settleResize(sh *shell.Shell, verb, short, action string) *cobra.Command {
 	return cmd
 }
 
-// awaitSize waits until a server has one size, and nothing is being done to it: it runs or does not, as before.
-func awaitSize(ctx context.Context, cloud *openstack.Client, id string) error {
+const rebuildHelp = `rebuild installs an image on the disk of a server, which keeps its id, name and
+addresses. What was on the disk is lost. It runs behind it if it ran before, and is in error
+where that came to nothing; then it may be rebuilt again.`
+
+// serverRebuild is a command that installs servers anew.
+func serverRebuild(sh *shell.Shell) *cobra.Command {
+	var wait bool
+	var image string
+	cmd := &cobra.Command{Use: "rebuild SERVER... --image IMAGE", Short: "Install an image on the disks of servers", Long: rebuildHelp, Args: shell.AtLeast(1), RunE: func(cmd *cobra.Command, args []string) error {
+		return eachServer(cmd.Context(), sh, args, func(cloud *openstack.Client, s openstack.Server) error {
+			of, err := cloud.FindImage(cmd.Context(), image)
+			if err == nil {
+				err = cloud.Act(cmd.Context(), s.ID, "rebuild", map[string]string{"imageRef": of.ID})
+			}
+			if err == nil && wait {
+				err = awaitRest(cmd.Context(), cloud, s.ID)
+			}
+			return err
+		})
+	}}
+	cmd.Flags().StringVar(&image, "image", "", "name or id of what they are installed from")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until they are rebuilt")
+	_ = cmd.MarkFlagRequired("image") // the option exists
+	return cmd
+}
+
+// awaitRest waits until nothing is being done to a server: it runs or does not, as before.
+func awaitRest(ctx context.Context, cloud *openstack.Client, id string) error {
 	_, err := lookUntil(ctx, cloud, id, func(s *openstack.Server) (bool, error) {
 		switch {
 		case s.Task != nil:
 			return false, nil
 		case slices.Contains([]string{"ACTIVE", "SHUTOFF"}, s.Status):
 			return true, nil
+		case s.Status == "ERROR" && s.Fault != nil:
+			return false, fault.New(fault.Failed, "the server %s is in error: %s", s.Name, s.Fault.Message)
 		}
 		return false, fault.New(fault.Failed, "the server %s is %s, and nothing is being done to it", s.Name, s.Status).WithHint("why: openstack server event list %s", s.ID)
 	})
