@@ -94,10 +94,11 @@ func TestRebuilds(t *testing.T) {
 		if gone, err := failed.Begin(server.Delete, alice); err != nil || !gone.Deleting() {
 			t.Errorf("%s, deleted: %v", what, err)
 		}
-		decoded := again
-		if text, err := again.Encode(); err != nil {
-			t.Error(err)
-		} else if decoded, err = server.Decode(text); err != nil || *decoded.Doing().Anew != *again.Doing().Anew || decoded.Broken.Text != again.Broken.Text {
+		text, err := again.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if decoded, err := server.Decode(text); err != nil || *decoded.Doing().Anew != *again.Doing().Anew || decoded.Broken.Text != again.Broken.Text {
 			t.Errorf("read again it is %+v, %v", decoded, err)
 		}
 	}

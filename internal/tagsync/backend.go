@@ -77,14 +77,14 @@ var about = []fault.Code{fault.Invalid, fault.Mistyped, fault.BadTag, fault.TooL
 // temporary reports whether a refusal to take a job says nothing about the job.
 func temporary(err error) bool { return err != nil && !slices.Contains(about, fault.CodeOf(err)) }
 
-// Untaken is why a job was not handed in, of which it is known that nothing came of it.
-type Untaken struct{ Err error }
+// UntakenError is why a job was not handed in, of which it is known that nothing came of it.
+type UntakenError struct{ Err error }
 
 // Error implements error.
-func (u *Untaken) Error() string { return u.Err.Error() }
+func (u *UntakenError) Error() string { return u.Err.Error() }
 
 // Unwrap returns the reason.
-func (u *Untaken) Unwrap() error { return u.Err }
+func (u *UntakenError) Unwrap() error { return u.Err }
 
 // Local is Drover's own cluster.
 type Local struct {

@@ -65,7 +65,7 @@ func (e *Engine) submitOnce(ctx context.Context, b Backend, s *server.Server, ta
 		return 0, err
 	}
 	id, err := b.Submit(ctx, key, ops...)
-	if _, untaken := errors.AsType[*Untaken](err); untaken && temporary(err) {
+	if _, untaken := errors.AsType[*UntakenError](err); untaken && temporary(err) {
 		return 0, errors.Join(err, e.handed(s.ID, task.Serial, 0, 0))
 	}
 	return id, err

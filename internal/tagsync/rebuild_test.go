@@ -122,7 +122,7 @@ func (k *keyless) Submit(ctx context.Context, key string, ops ...*opcode.Opcode)
 	gone := fault.New(fault.Unavailable, "there is no answer")
 	switch is {
 	case sentBack:
-		return 0, &tagsync.Untaken{Err: gone}
+		return 0, &tagsync.UntakenError{Err: gone}
 	case lost:
 		return 0, gone
 	}
@@ -145,6 +145,22 @@ func newKeyless(t *testing.T, next ...fate) (*rig, *keyless) {
 	return r, k
 }
 
+// rebuildDying rebuilds a server with the controller dying at a write of it, if there are so many, and has the next one bring that to its end. err is what who asked was told.
+func (r *rig) rebuildDying(at faultstore.Effect, skip int) (s *server.Server, dead bool, err error) {
+	r.Helper()
+	s = r.createDisk()
+	died := r.store.Inject(faultstore.Fault{Do: at, Skip: skip, When: writesServer})
+	if err = r.rebuild(s.ID); err == nil {
+		r.awaitRebuild(s.ID, died)
+	}
+	if dead = closed(died); dead {
+		r.stop()
+		r.ahead.Store(int64(time.Hour)) // nothing arrives any more
+		r.start()
+	}
+	return r.settled(s.ID), dead, err
+}
+
 // TestRebuildsOutliveTheController: it dies with each write of the server, before or after that is durable, and whoever leads next brings the rebuild to its end.
 // The disk is installed once for each time that it was asked for, whether or not the cluster knows keys; where nobody can tell, it is not, and the server is in error.
 func TestRebuildsOutliveTheController(t *testing.T) {
@@ -154,25 +170,12 @@ func TestRebuildsOutliveTheController(t *testing.T) {
 			for skip := 0; skip == struck; skip++ {
 				r := newRig(t)
 				if !keyed {
-					r.stop()
-					k := &keyless{r: r, met: make(chan fate, 100)}
-					r.around = func(b tagsync.Backend) tagsync.Backend { k.Backend = b; return k }
-					r.start()
+					r, _ = newKeyless(t)
 				}
-				s := r.createDisk()
-				died := r.store.Inject(faultstore.Fault{Do: at, Skip: skip, When: writesServer})
-				err := r.rebuild(s.ID)
-				if err == nil {
-					r.awaitRebuild(s.ID, died)
-				}
-				dead := closed(died)
+				s, dead, err := r.rebuildDying(at, skip)
 				if dead {
 					struck++
-					r.stop()
-					r.ahead.Store(int64(time.Hour)) // nothing arrives any more
-					r.start()
 				}
-				s = r.settled(s.ID)
 				jobs := r.rebuilds()
 				what := fmt.Sprintf("with keys: %v, and the controller dying at write %d (%d)", keyed, skip, at)
 				switch {

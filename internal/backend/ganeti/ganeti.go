@@ -230,7 +230,7 @@ func (c *Cluster) refusal(status int, text []byte) error {
 	}
 	var err error = fault.New(code, "cluster %s answered %d: %s", c.cfg.URL, status, fault.Clip(html.UnescapeString(strings.TrimSpace(said.Message+" "+explain)), 500))
 	if own && (status < http.StatusInternalServerError || status == http.StatusServiceUnavailable) {
-		err = &tagsync.Untaken{Err: err} // it does not take this request, or its queue takes no jobs
+		err = &tagsync.UntakenError{Err: err} // it does not take this request, or its queue takes no jobs
 	}
 	switch status {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout: // nobody is there behind whoever said so

@@ -163,7 +163,7 @@ func (c *Cluster) Submit(ctx context.Context, key string, ops ...*opcode.Opcode)
 		return 0, err
 	}
 	if err := c.still(ctx, instance); err != nil {
-		return 0, &tagsync.Untaken{Err: err}
+		return 0, &tagsync.UntakenError{Err: err}
 	}
 	q.key = key
 	var id number

@@ -94,7 +94,7 @@ func TestWhatAClusterTookIsFound(t *testing.T) {
 	} {
 		status, answer = x.status, x.answer
 		_, err := c.Submit(t.Context(), "key", rebuilding(t, true)...)
-		if _, untaken := errors.AsType[*tagsync.Untaken](err); err == nil || untaken != x.untaken {
+		if _, untaken := errors.AsType[*tagsync.UntakenError](err); err == nil || untaken != x.untaken {
 			t.Errorf("%d %s: untaken %v, %v", x.status, x.answer, untaken, err)
 		}
 	}
