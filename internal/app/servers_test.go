@@ -102,6 +102,12 @@ func (c *compute) create(tags ...string) (id string) {
 // createIn makes it on a cluster.
 func (c *compute) createIn(zone string, tags ...string) (id string) {
 	c.Helper()
+	return c.createOf("4", zone, tags...)
+}
+
+// createOf makes it of a size.
+func (c *compute) createOf(flavor, zone string, tags ...string) (id string) {
+	c.Helper()
 	var images struct{ Images []struct{ ID string } }
 	c.request(http.MethodGet, strings.TrimSuffix(c.ready.Compute, "/compute/v2.1")+"/image/v2/images", nil, &images, http.StatusOK)
 	if tags == nil {
@@ -109,7 +115,7 @@ func (c *compute) createIn(zone string, tags ...string) (id string) {
 	}
 	var made struct{ Server struct{ ID string } }
 	c.request(http.MethodPost, c.ready.Compute+"/servers", map[string]any{"server": map[string]any{
-		"name": "web", "imageRef": images.Images[0].ID, "flavorRef": "4", "networks": "none", "tags": tags, "availability_zone": zone,
+		"name": "web", "imageRef": images.Images[0].ID, "flavorRef": flavor, "networks": "none", "tags": tags, "availability_zone": zone,
 	}}, &made, http.StatusAccepted)
 	c.until("server", []string{"status"}, made.Server.ID, func(row []string) bool { return row[0] == "ACTIVE" })
 	return made.Server.ID
