@@ -78,6 +78,8 @@ type keyless struct {
 	n  int
 	// next is what becomes of the next rebuilds that are handed in.
 	next []fate
+	// coming is what arrives when it was looked for.
+	coming func()
 	// met is told of each that was handed in, or was to be.
 	met chan fate
 }
@@ -89,6 +91,7 @@ const (
 	taken    fate = iota
 	unheard       // it is taken, and there is no answer
 	lost          // it does not arrive, and there is no answer
+	late          // the same, but it arrives when it was looked for in vain
 	sentBack      // it is not taken, as the cluster says
 )
 
@@ -104,6 +107,12 @@ func (k *keyless) Find(_ context.Context, after job.ID, ops ...*opcode.Opcode) (
 		if j.ID > after && len(j.Ops) == len(ops) && j.Ops[1].Input.ID == ops[1].ID && j.Ops[1].Input.Str("instance_name") == ops[1].Str("instance_name") {
 			return j.ID, nil
 		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.coming != nil {
+		k.coming()
+		k.coming = nil
 	}
 	return 0, nil
 }
@@ -124,6 +133,9 @@ func (k *keyless) Submit(ctx context.Context, key string, ops ...*opcode.Opcode)
 	case sentBack:
 		return 0, &tagsync.UntakenError{Err: gone}
 	case lost:
+		return 0, gone
+	case late:
+		k.coming = func() { _, _ = k.Backend.Submit(context.WithoutCancel(ctx), key+"/late", ops...) } // what comes of it is found
 		return 0, gone
 	}
 	k.n++
@@ -210,6 +222,14 @@ func TestRebuildsOutliveTheController(t *testing.T) {
 func TestNoRebuildIsHandedInTwice(t *testing.T) {
 	t.Run("the answer is lost", func(t *testing.T) {
 		r, _ := newKeyless(t, unheard)
+		s := r.createDisk()
+		r.check(r.rebuild(s.ID))
+		if s = r.settled(s.ID); s.Status() != server.Active || len(r.rebuilds()) != 1 {
+			t.Errorf("it is %s (%+v), by %q", s.Status(), s.Trouble(), r.rebuilds())
+		}
+	})
+	t.Run("the request is late", func(t *testing.T) {
+		r, _ := newKeyless(t, late)
 		s := r.createDisk()
 		r.check(r.rebuild(s.ID))
 		if s = r.settled(s.ID); s.Status() != server.Active || len(r.rebuilds()) != 1 {
