@@ -173,7 +173,7 @@ func (s *Server) tell(install map[string]any, forget bool) {
 		if g.PublicKey != "" {
 			key = g.PublicKey
 		}
-		if data = g.UserData; data == "" && forget {
+		if data = g.UserData; forget {
 			data = unset
 		}
 	}
