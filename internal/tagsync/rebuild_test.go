@@ -173,6 +173,17 @@ func (r *rig) rebuildDying(at faultstore.Effect, skip int) (s *server.Server, de
 	return r.settled(s.ID), dead, err
 }
 
+// rebuildsAgain has a server rebuilt once more, whatever became of the rebuilds before.
+func (r *rig) rebuildsAgain(id, what string, before int) {
+	r.Helper()
+	if err := r.rebuild(id); err != nil {
+		r.Fatalf("%s and again: %v", what, err)
+	}
+	if s := r.settled(id); s.Status() != server.Active || len(r.rebuilds()) != before+1 {
+		r.Fatalf("%s and again: %s, with the jobs %q", what, s.Status(), r.rebuilds())
+	}
+}
+
 // TestRebuildsOutliveTheController: it dies with each write of the server, before or after that is durable, and whoever leads next brings the rebuild to its end.
 // The disk is installed once for each time that it was asked for, whether or not the cluster knows keys; where nobody can tell, it is not, and the server is in error.
 func TestRebuildsOutliveTheController(t *testing.T) {
@@ -197,14 +208,8 @@ func TestRebuildsOutliveTheController(t *testing.T) {
 				case s.Status() != server.Active || fmt.Sprint(jobs) != "[SHUTDOWN REINSTALL STARTUP]":
 					t.Errorf("%s it is %s (%+v), with the jobs %q", what, s.Status(), s.Trouble(), jobs)
 				}
-				if !dead {
-					continue
-				}
-				if err := r.rebuild(s.ID); err != nil { // asked for again it is done again, whatever became of the first
-					t.Errorf("%s and again: %v", what, err)
-				}
-				if s = r.settled(s.ID); s.Status() != server.Active || len(r.rebuilds()) != len(jobs)+1 {
-					t.Errorf("%s and again: %s, with the jobs %q", what, s.Status(), r.rebuilds())
+				if dead {
+					r.rebuildsAgain(s.ID, what, len(jobs))
 				}
 			}
 			fewest, most := 3, 0 // it is asked for, handed in, and over
