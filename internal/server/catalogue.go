@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -104,18 +105,40 @@ func DefaultImages() Images {
 // OwnZone is what the availability zone of Drover's own cluster is called.
 const OwnZone = "nova"
 
-// SystemImage is an operating system, with its variant, as an image of the clusters that have it. Its id is made of its name, so that it is
-// the same on all of them, and for who leads next; the one that servers could be made of from the first has the id that it had.
-func SystemImage(system string, clusters []string) Image {
-	for _, m := range DefaultImages() {
-		if system == m.OS || system == m.OS+"+default" {
-			m.Clusters = clusters
-			return m
+// SystemImages are operating systems, with their variants, as images of the clusters that have them, by name. The id of each is made of its name, so that it is
+// the same on all of them, and for who leads next; the one that servers could be made of from the first has the id and the name that it had.
+func SystemImages(on map[string][]string) (all Images) {
+	first := firstOf(on)
+	for _, system := range slices.Sorted(maps.Keys(on)) {
+		m := systemImage(system)
+		switch {
+		case system == first:
+			m = DefaultImages()[0]
+		case m.Name == DefaultImages()[0].Name: // which is taken
+			m.Name += " without variants"
+		}
+		m.Clusters = on[system]
+		all = append(all, m)
+	}
+	return all
+}
+
+// firstOf is which of the systems is the one that servers could be made of from the first: clusters may call it with a variant or without, and Drover's own counts
+// where others call it otherwise. Empty where there is none.
+func firstOf(on map[string][]string) (first string) {
+	plain := DefaultImages()[0].OS
+	for _, system := range []string{plain, plain + "+default"} {
+		if clusters := on[system]; len(clusters) > 0 && (first == "" || slices.Contains(clusters, "")) {
+			first = system
 		}
 	}
+	return first
+}
+
+func systemImage(system string) Image {
 	sum := sha256.Sum256([]byte("operating system " + system))
 	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // a UUID of version 8: made by a rule of our own
-	return Image{ID: fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]), Name: system, OS: system, Clusters: clusters}
+	return Image{ID: fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]), Name: system, OS: system}
 }
 
 // Find finds an image by id.

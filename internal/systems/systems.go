@@ -147,9 +147,5 @@ func (s *Service) images() server.Images {
 			}
 		}
 	}
-	var all server.Images
-	for _, system := range slices.Sorted(maps.Keys(on)) {
-		all = append(all, server.SystemImage(system, on[system]))
-	}
-	return all
+	return server.SystemImages(on)
 }

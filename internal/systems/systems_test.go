@@ -58,6 +58,34 @@ func TestSystemsAreImages(t *testing.T) {
 	}
 }
 
+// TestOneIDIsOneImage: what clusters call with a variant and without is two images, of which that of Drover's own cluster is the one that it was.
+func TestOneIDIsOneImage(t *testing.T) {
+	first := server.DefaultImages()[0]
+	for what, c := range map[string]struct {
+		own, far []string
+		names    []string
+		zone     string // of the image with the id and the name of before
+	}{
+		"the same":                        {[]string{"noop+default"}, []string{"noop+default"}, []string{"noop"}, ""},
+		"a far one without variants":      {[]string{"noop+default"}, []string{"noop"}, []string{"noop without variants", "noop"}, ""},
+		"a far one with a variant":        {[]string{"noop"}, []string{"noop+default"}, []string{"noop", "noop+default"}, ""},
+		"only far, without variants":      {[]string{"debian"}, []string{"noop"}, []string{"debian", "noop"}, "far"},
+		"only far, in one cluster, twice": {[]string{"debian"}, []string{"noop", "noop+default"}, []string{"debian", "noop", "noop+default"}, "far"},
+	} {
+		all := open(t, map[string]systems.Cluster{"": has(c.own...), "far": has(c.far...)}).Images()
+		if got := names(all); !slices.Equal(got, c.names) {
+			t.Errorf("%s: the images are %q, want %q", what, got, c.names)
+		}
+		ids := map[string]bool{}
+		for _, m := range all {
+			ids[m.ID] = true
+		}
+		if m, err := all.Find(first.ID); err != nil || m.Name != first.Name || m.Fits(c.zone, server.Flavor{}) != nil || len(ids) != len(all) {
+			t.Errorf("%s: %+v, %v", what, all, err)
+		}
+	}
+}
+
 // TestWhatWasKnownStays: while a cluster does not answer, or its nodes have nothing; what it has now is known after a while.
 func TestWhatWasKnownStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -149,7 +149,7 @@ func TestKeysOfRebuilds(t *testing.T) {
 	r := newRig(t)
 	r.furnish()
 	s := r.withDisk(map[string]any{"imageRef": disk})
-	for key := range compute.Bodies["rebuild"] {
+	for _, key := range slices.Sorted(maps.Keys(compute.Bodies["rebuild"])) { // in an order: who has a key pair is not rebuilt from the image that the row of imageRef names
 		w, known := wishes[key]
 		if key == "preserve_ephemeral" {
 			w, known = refused("true"), true
