@@ -12,3 +12,13 @@ func (s *Service) Settled(id string) {
 		<-ended
 	}
 }
+
+// Ending has the job of an image before be about to end while something is done, and tells whether it is gone on with then.
+func (s *Service) Ending(id string, do func()) (on bool) {
+	ended := make(chan struct{})
+	s.mu.Lock()
+	s.jobs[id] = ended
+	s.mu.Unlock()
+	do()
+	return !s.leave(id, ended)
+}

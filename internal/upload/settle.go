@@ -24,17 +24,28 @@ func (s *Service) follow(id string) {
 	ended := make(chan struct{})
 	s.jobs[id] = ended
 	s.work.Go(func() {
-		for !s.settle(id) {
+		for !s.leave(id, ended) {
+			if s.settle(id) {
+				continue
+			}
 			select {
 			case <-time.After(again):
 			case <-s.ctx.Done():
 			}
 		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.jobs, id)
-		close(ended)
 	})
+}
+
+// leave ends what follows an image that has no job. False for one that has: also one that came since the last ended, whose follow found this here still.
+func (s *Service) leave(id string, ended chan struct{}) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() == nil && s.images[id].hasJob() {
+		return false
+	}
+	delete(s.jobs, id)
+	close(ended)
+	return true
 }
 
 // settle has the job of an image end, and stores what follows from it; false to try again.
@@ -42,7 +53,7 @@ func (s *Service) settle(id string) (done bool) {
 	s.mu.RLock()
 	m := s.images[id]
 	s.mu.RUnlock()
-	if s.ctx.Err() != nil || m == nil || m.Stage != Whole && m.Stage != Going {
+	if s.ctx.Err() != nil || !m.hasJob() {
 		return true
 	}
 	op, err := opcodeOf(m)

@@ -98,6 +98,9 @@ func (m *Image) clone() *Image {
 	return &c
 }
 
+// hasJob tells whether a job is under way for an image, if it is one.
+func (m *Image) hasJob() bool { return m != nil && (m.Stage == Whole || m.Stage == Going) }
+
 // Status is how far an image has come, as the Image API says it.
 type Status string
 
@@ -181,7 +184,7 @@ func (s *Service) Run() {
 // followAll goes on with all jobs. The caller holds mu.
 func (s *Service) followAll() {
 	for id, m := range s.images {
-		if m.Stage == Whole || m.Stage == Going {
+		if m.hasJob() {
 			s.follow(id)
 		}
 	}

@@ -333,6 +333,18 @@ func TestTheImageGoesMeanwhile(t *testing.T) {
 	}
 }
 
+// TestAJobThatComesAsTheLastOneEnds: an image that is removed in the moment in which it has become active goes, and does not stay on its way.
+func TestAJobThatComesAsTheLastOneEnds(t *testing.T) {
+	r := newRig(t)
+	id := r.add()
+	r.check(r.take(id, bytes.NewReader(content), -1))
+	r.is(id, upload.Active)
+	on := r.Ending(id, func() { r.check(r.Remove(r.Context(), id, nil, 0)) })
+	if r.is(id, upload.Deleting); !on {
+		t.Error("nobody has the image removed")
+	}
+}
+
 // TestThereIsNoRoom: a tenth stays free, whether or not the client says how much comes.
 func TestThereIsNoRoom(t *testing.T) {
 	r := newRig(t)
