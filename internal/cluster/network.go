@@ -65,6 +65,9 @@ func NewNetwork(uuid, name, subnet, gateway string, now int64) (*Network, error)
 		if !ok {
 			return nil, fault.New(fault.Invalid, "gateway %q is no address of %s", gateway, subnet).At("gateway")
 		}
+		if n.Taken(i) { // it would be given back with the gateway
+			return nil, fault.New(fault.Invalid, "gateway %q is the first or the last address of %s, which no machine can have", gateway, subnet).At("gateway")
+		}
 		n.External = setBit(n.External, i, '1')
 	}
 	return n, nil

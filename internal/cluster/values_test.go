@@ -176,6 +176,11 @@ func TestNetworkAddresses(t *testing.T) {
 			t.Errorf("network %s: %v", bad, err)
 		}
 	}
+	for _, edge := range []string{"192.0.2.0", "192.0.2.7"} {
+		if _, err := cluster.NewNetwork("u", "lan", "192.0.2.0/29", edge, 1); !fault.Is(err, fault.Invalid) {
+			t.Errorf("gateway %s: %v", edge, err)
+		}
+	}
 }
 
 func TestCompareNamesIsAnOrder(t *testing.T) {

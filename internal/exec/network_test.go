@@ -40,6 +40,7 @@ func TestNetworks(t *testing.T) {
 		"gateway6 'x' is no IPv6 address":              {"network": "192.0.2.0/28", "gateway6": "x"},
 		"network6 'x' is no IPv6 network in CIDR form": {"network": "192.0.2.0/28", "network6": "x"},
 		"Invalid MAC address prefix 'x'":               {"network": "192.0.2.0/28", "mac_prefix": "x"},
+		`gateway "192.0.2.15" is the first or the last address of 192.0.2.0/28, which no machine can have`: {"network": "192.0.2.0/28", "gateway": "192.0.2.15"},
 	} {
 		p["network_name"] = "other"
 		r.refuses("OpPrereqError", text, "OP_NETWORK_ADD", p)
