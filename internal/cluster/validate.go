@@ -216,11 +216,14 @@ func Mebibytes(text string) (int64, bool) {
 	return int64(math.Ceil(f * scale)), true
 }
 
+// MostMiB is the greatest size in MiB, as in the reference.
+const MostMiB = math.MaxInt32 * 1024
+
 // ParseSize reads a size as Mebibytes does, rounded up to a multiple of 4 and bounded
 // as in the reference.
 func ParseSize(text string) (int64, bool) {
 	mib, ok := Mebibytes(text)
-	if !ok || mib > math.MaxInt32*1024 {
+	if !ok || mib > MostMiB {
 		return 0, false
 	}
 	return (mib + 3) / 4 * 4, true

@@ -265,13 +265,13 @@ func storageDir(dir string) (string, *fault.Error) {
 	return filepath.Clean(dir), nil
 }
 
-// diskSize reads a size in MiB, or as text with a unit.
+// diskSize reads a size in MiB, or as text with a unit, of cluster.MostMiB at most.
 func diskSize(v any) (int64, *fault.Error) {
 	switch v := v.(type) {
 	case nil:
 		return 0, fault.New(fault.Invalid, "Missing disk size")
 	case int64:
-		if v > 0 {
+		if v > 0 && v <= cluster.MostMiB {
 			return roundedSize(v), nil
 		}
 	case string:

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"math"
 	"testing"
 
 	"github.com/drover-project/drover/internal/cluster"
@@ -46,4 +47,26 @@ func TestDisksAreInTheClustersVolumeGroup(t *testing.T) {
 	in("")
 	r.refuses("OpPrereqError", "The cluster has no volume group, so no disk can be made in 'fast' (drover cluster modify --vg-name names that of the nodes)", "OP_INSTANCE_CREATE",
 		func() params { p := made(cluster.DiskFile, params{"vg": "fast"}); p["instance_name"] = "two"; return p }())
+}
+
+// A size that no disk can have is refused where it is read, whoever passes the policy of the group over.
+func TestNoDiskIsLargerThanSizesGo(t *testing.T) {
+	r := newRig(t)
+	sized := func(mib int64) params {
+		return creating(params{"disks": []any{params{"size": mib}}, "start": false, "ignore_ipolicy": true})
+	}
+	for text, mib := range map[string]int64{
+		"Invalid disk size '9223372036854775807'": math.MaxInt64,
+		"Invalid disk size '2199023254529'":       cluster.MostMiB + 1,
+	} {
+		r.refuses("OpPrereqError", text, "OP_INSTANCE_CREATE", sized(mib))
+	}
+	r.must(`["node1"]`, "OP_INSTANCE_CREATE", sized(1024))
+	for _, absolute := range []bool{false, true} {
+		r.refuses("OpPrereqError", "Invalid amount 9223372036854775807: no disk is larger than 2199023254528 MiB", "OP_INSTANCE_GROW_DISK",
+			one(params{"disk": 0, "amount": int64(math.MaxInt64), "absolute": absolute, "ignore_ipolicy": true}))
+	}
+	if size := r.instance("one").Disks[0].Size; size != 1024 {
+		t.Errorf("the disk has %d MiB", size)
+	}
 }

@@ -60,6 +60,9 @@ func growDisk(ctx context.Context, env *Env) (Plan, error) {
 		return Plan{}, err
 	}
 	disk := inst.Disks[index]
+	if op.Int("amount") > cluster.MostMiB {
+		return Plan{}, fault.New(fault.Invalid, "Invalid amount %d: no disk is larger than %d MiB", op.Int("amount"), int64(cluster.MostMiB)).At("amount")
+	}
 	old, target := disk.Size, disk.Size+op.Int("amount")
 	if op.Bool("absolute") {
 		target = op.Int("amount")
