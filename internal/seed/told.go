@@ -39,13 +39,21 @@ func (t Told) Seed() (Seed, error) {
 	return Seed{UserData: []byte(t.UserData), MetaData: meta.Bytes(), NetworkConfig: []byte(t.NetworkConfig)}, nil
 }
 
-// quoted is a text as YAML has it, which takes texts of JSON.
+// quoted is a text as YAML has it, which takes texts of JSON, but for characters that are not printed: readers of YAML refuse all of a text that has one.
 func quoted(text string) string {
-	out, err := json.Marshal(text)
+	plain, err := json.Marshal(text)
 	if err != nil { // any text can be written
 		panic(err)
 	}
-	return string(out)
+	var out strings.Builder
+	for _, r := range string(plain) {
+		if r >= 0x7f && r <= 0x9f || r == '\ufeff' || r == '\ufffe' || r == '\uffff' {
+			fmt.Fprintf(&out, `\u%04x`, r)
+		} else {
+			out.WriteRune(r)
+		}
+	}
+	return out.String()
 }
 
 // keyTypes begin public keys.

@@ -1,8 +1,11 @@
 package seed_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/seed"
@@ -35,6 +38,27 @@ func TestWhatIsNoKeyIsRefusedAndNotTold(t *testing.T) {
 		_, err := seed.Told{ID: "i", SSHKeys: keys}.Seed()
 		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "b3Bl") {
 			t.Errorf("%q: %v", keys, err)
+		}
+	}
+}
+
+// TestAnyTextStaysATextOfTheMetaData: also one with characters that YAML has no place for, of which readers would refuse all.
+func TestAnyTextStaysATextOfTheMetaData(t *testing.T) {
+	for r := range rune(0x10000) {
+		if r > 0x100 && r < 0xd7ff || r >= 0xd800 && r <= 0xdfff || r == '\n' {
+			continue // characters like any other; half a character; the end of a key
+		}
+		name := "me" + string(r) + "x"
+		s, err := seed.Told{ID: "i", Hostname: name, SSHKeys: "ssh-ed25519 AAAA " + name}.Seed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var told struct {
+			Hostname string   `yaml:"local-hostname"`
+			Keys     []string `yaml:"public-keys"`
+		}
+		if err := yaml.Unmarshal(s.MetaData, &told); err != nil || told.Hostname != name || !slices.Equal(told.Keys, []string{"ssh-ed25519 AAAA " + name}) {
+			t.Errorf("%U: %+q, %v", r, told, err)
 		}
 	}
 }
