@@ -2,6 +2,7 @@ package allocator
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -33,8 +34,11 @@ func Read(raw []byte) (Answer, error) {
 		into any
 	}{{"success", &a.Success}, {"info", &a.Info}, {"result", &a.Result}} {
 		text, has := m[part.key]
-		if !has {
+		switch {
+		case !has:
 			return Answer{}, fault.New(fault.Failed, "Can't parse iallocator results: missing key '%s'", part.key)
+		case string(text) == "null" && part.key != "result": // which would be read as false, and as nothing said
+			return Answer{}, fault.New(fault.Failed, "Can't parse iallocator results: %s: null", part.key)
 		}
 		if err := intake.ReadOpen(text, part.into); err != nil {
 			return Answer{}, fault.New(fault.Failed, "Can't parse iallocator results: %s: %w", part.key, err)
@@ -62,7 +66,7 @@ func (a Answer) Nodes(required int, there func(name string) bool) ([]string, err
 		switch {
 		case !there(name):
 			return nil, fault.New(fault.Failed, "iallocator returned a node that there is not: %s", fault.Clip(name, 200))
-		case i > 0 && names[0] == name:
+		case slices.Contains(names[:i], name):
 			return nil, fault.New(fault.Failed, "iallocator returned the node %s twice", name)
 		}
 	}
