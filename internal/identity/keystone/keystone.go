@@ -70,7 +70,7 @@ type known struct {
 // Open takes in how the service is reached. It asks nothing yet.
 func Open(cfg Config) (*Keystone, error) {
 	u, err := url.Parse(cfg.URL)
-	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
+	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
 		return nil, fault.New(fault.Invalid, "keystone: the address is a URL such as https://keystone.example:5000/v3; plain http is for this machine alone").At("keystone")
 	}
 	transport := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute}

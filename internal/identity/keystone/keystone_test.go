@@ -130,7 +130,8 @@ func TestTheServiceIsChecked(t *testing.T) {
 	if _, err := k.Session(t.Context(), "secret"); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("a certificate that nobody vouches for: %v", err)
 	}
-	for _, url := range []string{"http://keystone.example/v3", "keystone.example", "https://user:pw@keystone.example/v3", "ftp://127.0.0.1/", ""} {
+	for _, url := range []string{"http://keystone.example/v3", "keystone.example", "https://user:pw@keystone.example/v3", "ftp://127.0.0.1/", "",
+		"https://:5000/v3", "https://keystone.example/v3?", "https://keystone.example/v3?x=1", "https://keystone.example/v3#x"} {
 		if _, err := keystone.Open(keystone.Config{URL: url}); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%s is taken: %v", url, err)
 		}
