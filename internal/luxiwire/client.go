@@ -100,6 +100,9 @@ func (c *Client) Call(ctx context.Context, method string, args []any, result any
 		return fault.New(fault.Invalid, "cannot encode the arguments of %s: %w", method, err)
 	}
 	if err := c.ready(ctx); err != nil {
+		if ctx.Err() != nil {
+			return lost(ctx, method, err)
+		}
 		return err
 	}
 	answer, err := c.exchange(ctx, frame)
@@ -114,8 +117,8 @@ func (c *Client) Call(ctx context.Context, method string, args []any, result any
 
 // Resend is Call for requests that may safely be carried out twice: questions,
 // and submissions with a key. When the connection is lost it connects again
-// and repeats the request, until the context ends or the server has not come
-// back after the given number of tries.
+// and repeats the request, until the context ends, which is fault.Canceled, or
+// the server has not come back after the given number of tries.
 func (c *Client) Resend(ctx context.Context, tries int, method string, args []any, result any) error {
 	pauses := backoff.Pauses{First: 100 * time.Millisecond, Longest: 5 * time.Second}
 	for tried := 1; ; tried++ {
@@ -125,7 +128,7 @@ func (c *Client) Resend(ctx context.Context, tries int, method string, args []an
 		}
 		select {
 		case <-ctx.Done():
-			return err
+			return lost(ctx, method, err)
 		case <-time.After(pauses.After(tried)):
 		}
 	}

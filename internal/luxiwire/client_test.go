@@ -152,6 +152,19 @@ func TestClientIsInterruptedByItsContext(t *testing.T) {
 	}
 }
 
+// TestWhoLeavesIsNotToldToLookForTheController: neither before a client connects, nor between two tries.
+func TestWhoLeavesIsNotToldToLookForTheController(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &Client{path: filepath.Join(t.TempDir(), "none")}
+	go cancel()
+	if err := c.Resend(ctx, 1000, "Query", nil, nil); !fault.Is(err, fault.Canceled) {
+		t.Errorf("asked again: %v", err)
+	}
+	if err := c.Call(ctx, "Query", nil, nil); !fault.Is(err, fault.Canceled) {
+		t.Errorf("asked once: %v", err)
+	}
+}
+
 func TestDialSaysWhatIsWrong(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none")
 	_, err := Dial(t.Context(), path)

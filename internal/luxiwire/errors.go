@@ -139,7 +139,7 @@ func (r Response) asError() error {
 		}
 		return out
 	default:
-		return fault.New(fault.Internal, "the server answered with an error of an unknown form: %s", r.Result)
+		return fault.New(fault.Internal, "the server answered with an error of an unknown form: %.200s", r.Result)
 	}
 }
 

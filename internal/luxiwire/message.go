@@ -65,7 +65,7 @@ func ParseRequest(frame []byte) (Request, error) {
 		}
 	}
 	if stale != nil {
-		if err := json.Unmarshal(stale, &req.Stale); err != nil {
+		if err := json.Unmarshal(stale, &req.Stale); err != nil || string(stale) == "null" {
 			return Request{}, fault.New(fault.Invalid, "Can't parse value for 'stale': true or false is expected").At("stale")
 		}
 	}

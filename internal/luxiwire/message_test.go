@@ -26,6 +26,7 @@ func TestParseRequestRefuses(t *testing.T) {
 		{"no args", `{"x":1,"method":"Query","x":2}`, `key 'args' not found, object contains only ["x","method"]`},
 		{"no method", `{"args":[]}`, `key 'method' not found, object contains only ["args"]`},
 		{"method is a number", `{"args":[],"method":5}`, `Can't parse value for 'method': Unable to read String`},
+		{"stale is null", `{"args":[],"method":"Query","stale":null}`, `Can't parse value for 'stale': true or false is expected`},
 		{"method is null", `{"args":[],"method":null}`, `Can't parse value for 'method': Unable to read String`},
 	} {
 		_, err := ParseRequest([]byte(tc.frame))
