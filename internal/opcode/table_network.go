@@ -10,9 +10,9 @@ var networkOpcodes = []*Definition{
 		Params: []Param{
 			required("network_name", NonEmptyString, "name of the network"),
 			required("network", ipv4Network, "IPv4 network, for example 192.0.2.0/24"),
-			optional("gateway", ipv4Address, "IPv4 address of the gateway; empty removes it"),
+			optional("gateway", ipv4Address, "IPv4 address of the gateway"),
 			optional("network6", ipv6Network, "IPv6 network"),
-			optional("gateway6", ipv6Address, "IPv6 address of the gateway; empty removes it"),
+			optional("gateway6", ipv6Address, "IPv6 address of the gateway"),
 			optional("mac_prefix", NonEmptyString, "first three bytes of MAC addresses"),
 			optional("add_reserved_ips", List(ipv4Address), "addresses to reserve, so that no instance gets them"),
 			defaulted("conflicts_check", Bool, true, "refuse addresses that are in use elsewhere"),
@@ -45,9 +45,9 @@ var networkOpcodes = []*Definition{
 		Result:       "null",
 		Params: []Param{
 			required("network_name", NonEmptyString, "name of the network"),
-			optional("gateway", ipv4Address, "IPv4 address of the gateway; empty removes it"),
+			optional("gateway", ipv4Address, "IPv4 address of the gateway; 'none' removes it"),
 			optional("network6", ipv6Network, "IPv6 network"),
-			optional("gateway6", ipv6Address, "IPv6 address of the gateway; empty removes it"),
+			optional("gateway6", ipv6Address, "IPv6 address of the gateway; 'none' removes it"),
 			optional("mac_prefix", NonEmptyString, "first three bytes of MAC addresses"),
 			optional("add_reserved_ips", List(ipv4Address), "addresses to reserve, so that no instance gets them"),
 			optional("remove_reserved_ips", List(ipv4Address), "addresses to reserve no longer"),
