@@ -277,6 +277,9 @@ func networkConnect(_ context.Context, env *Env) (Plan, error) {
 		env.Warnf("Network '%s' is already mapped to group '%s'", network.Name, group.Name)
 		return answer(nil), nil
 	}
+	if err := checkVLAN(op.Str("network_vlan"), "network_vlan"); err != nil { // interfaces get it as it is
+		return Plan{}, err
+	}
 	params := cluster.Params{"mode": op.Str("network_mode"), "link": op.Str("network_link"), "vlan": op.Str("network_vlan")}
 	return updatePlan(env, nil, changeGroup(env, group.UUID, func(snap *cluster.Snapshot, g *cluster.Group) error {
 		if op.Bool("conflicts_check") {

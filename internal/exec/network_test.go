@@ -71,6 +71,9 @@ func TestNetworks(t *testing.T) {
 	connect := func() params {
 		return params{"network_name": "net", "group_name": "default", "network_mode": "bridged", "network_link": "br3"}
 	}
+	lost := connect()
+	lost["network_vlan"] = "five"
+	r.refuses("OpPrereqError", "Specified VLAN parameter is invalid : five (N, .N, .N:M or :N:M)", "OP_NETWORK_CONNECT", lost)
 	r.must("null", "OP_NETWORK_CONNECT", connect())
 	r.must("null", "OP_NETWORK_CONNECT", connect())
 	r.logged(" - WARNING: Network 'net' is already mapped to group 'default'")

@@ -88,14 +88,21 @@ var vlanSyntax = regexp.MustCompile(`^(\d+|\.\d+(:\d+)*|:\d+(:\d+)*)$`)
 // readVLAN checks a VLAN and gives a plain number the dot it is stored with.
 func (r nicRequest) readVLAN() error {
 	vlan, _ := r.params["vlan"].(string)
-	switch {
-	case vlan == "":
-	case !vlanSyntax.MatchString(vlan):
-		return fault.New(fault.Invalid, "Specified VLAN parameter is invalid : %s", vlan).At(r.place + ".vlan").WithHint("N, .N, .N:M or :N:M")
-	case vlan[0] != '.' && vlan[0] != ':':
+	if err := checkVLAN(vlan, r.place+".vlan"); err != nil {
+		return err
+	}
+	if vlan != "" && vlan[0] != '.' && vlan[0] != ':' {
 		r.params["vlan"] = "." + vlan
 	}
 	return nil
+}
+
+// checkVLAN refuses what is no VLAN; empty is none.
+func checkVLAN(vlan, field string) error {
+	if vlan == "" || vlanSyntax.MatchString(vlan) {
+		return nil
+	}
+	return fault.New(fault.Invalid, "Specified VLAN parameter is invalid : %s", vlan).At(field).WithHint("N, .N, .N:M or :N:M")
 }
 
 var macSyntax = regexp.MustCompile(`^([0-9a-f]{2}:){5}[0-9a-f]{2}$`)
