@@ -61,6 +61,7 @@ func TestWhatIsBelieved(t *testing.T) {
 		"what is no header":       {one, "10.0.0.7:999", headerOf(`Forwarded: proto=https;host="cloud.example`), "http://here:8774", "10.0.0.7:999"},
 		"behind what is none":     {one, "10.0.0.7:999", headerOf(`Forwarded: ???, for=192.0.2.1;proto=https`), "https://here:8774", "192.0.2.1:0"},
 		"before what is none":     {one, "10.0.0.7:999", headerOf(`Forwarded: for=192.0.2.1;proto=https, a b`), "http://here:8774", "10.0.0.7:999"},
+		"X in place of none":      {one, "10.0.0.7:999", headerOf("Forwarded: a b", "X-Forwarded-For: 1.2.3.4", "X-Forwarded-Proto: https", "X-Forwarded-Host: evil.example"), "http://here:8774", "10.0.0.7:999"},
 		"hosts that are none":     {one, "10.0.0.7:999", headerOf(`Forwarded: proto=https;host="cloud.example/x"`), "https://here:8774", "10.0.0.7:999"},
 		"schemes that are none":   {one, "10.0.0.7:999", headerOf("Forwarded: proto=javascript;host=cloud.example"), "http://cloud.example", "10.0.0.7:999"},
 

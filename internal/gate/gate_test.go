@@ -283,6 +283,26 @@ func TestWhatPassesEndsNoListener(t *testing.T) {
 	}
 }
 
+// TestAsManyAreToldAsAreRefused: only how many are told at a time is bounded.
+func TestAsManyAreToldAsAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, told := New(RAPI, plenty, slog.New(slog.DiscardHandler)).guard(&failing{}), 0
+		l.Refuse(func(conn net.Conn, _ string) {
+			told++
+			_ = conn.Close()
+		})
+		for range 2 * maxTold {
+			here, there := net.Pipe()
+			l.turnAway(here, "for a test")
+			synctest.Wait() // until it has been told
+			_ = there.Close()
+		}
+		if told != 2*maxTold {
+			t.Errorf("%d of %d were told", told, 2*maxTold)
+		}
+	})
+}
+
 func TestRefusalsInPlainText(t *testing.T) {
 	l, in := openRefusing(t, Surface{Most: 1, Share: parts}, RefusalHTTP(nil, "text/x", func(why string) []byte { return []byte(why) }))
 	_ = dial(t, "127.0.0.1", l)

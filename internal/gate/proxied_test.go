@@ -192,3 +192,16 @@ func TestAProxyThatSaysNothing(t *testing.T) {
 	}
 	_ = silent.Close()
 }
+
+// TestAProxyHasNoShare: of connections of which is not known yet whose they are, there may be as many as there are places.
+func TestAProxyHasNoShare(t *testing.T) {
+	g := New(Surface{Most: 6, Share: parts}, plenty, slog.New(slog.DiscardHandler))
+	for i := range g.total {
+		here, there := net.Pipe()
+		in, _, why := g.enter(proxyproto.NewConn(here))
+		if in == nil || why != "" {
+			t.Fatalf("connection %d of a proxy: %s", i, why)
+		}
+		t.Cleanup(func() { _, _ = in.Close(), there.Close() })
+	}
+}

@@ -46,3 +46,14 @@ func TestOrigin(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoGuessesOnNeverBeginsAnew: an address has to be quiet for that, not just to have begun long ago.
+func TestWhoGuessesOnNeverBeginsAnew(t *testing.T) {
+	b, here, now := NewBrake(), Origin("192.0.2.1:1000"), time.Unix(1e9, 0)
+	for i := 1; i <= 20; i++ {
+		now = now.Add(tryMemory / 2)
+		if count, wait := b.Wrong(here, now); count != i || (i > FreeTries) != (wait > 0) {
+			t.Errorf("wrong password %d: counted as %d, waits for %v", i, count, wait)
+		}
+	}
+}

@@ -154,3 +154,47 @@ func TestNobodyWaitsForEver(t *testing.T) {
 		}
 	})
 }
+
+// TestNobodyWaitsWhereSomethingIsKnown: while a cluster is asked again, for however long it does not answer.
+func TestNobodyWaitsWhereSomethingIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := atomic.Int32{}
+		s := open(t, map[string]systems.Cluster{"far": func(ctx context.Context) ([]string, error) {
+			if asked.Add(1) == 1 {
+				return []string{"a"}, nil
+			}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}})
+		s.Images()
+		time.Sleep(systems.Fresh)
+		begun := time.Now()
+		if got := names(s.Images()); !slices.Equal(got, []string{"a"}) || time.Since(begun) != 0 {
+			t.Errorf("it has %q, which took %v", got, time.Since(begun))
+		}
+		if synctest.Wait(); asked.Load() != 2 {
+			t.Errorf("it was asked %d times", asked.Load())
+		}
+	})
+}
+
+// TestAClusterThatFailsIsLeftAlone for a while, however often somebody wants to know.
+func TestAClusterThatFailsIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := atomic.Int32{}
+		s := open(t, map[string]systems.Cluster{"far": func(context.Context) ([]string, error) {
+			asked.Add(1)
+			return nil, errors.New("it is away")
+		}})
+		for want := range int32(3) {
+			for range 5 {
+				s.Images()
+				synctest.Wait()
+			}
+			if got := asked.Load(); got != want+1 {
+				t.Fatalf("%d seconds later it was asked %d times", want, got)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
