@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/fault"
@@ -25,6 +26,7 @@ type rig struct {
 	store  *faultstore.Store
 	events []audit.Event
 	format int
+	epoch  int64
 	used   quota.Limits
 }
 
@@ -50,7 +52,7 @@ func (r *rig) open() {
 		return &e
 	}
 	var err error
-	if r.Service, err = quota.Open(r.Context(), quota.Config{Store: r.store, Picture: picture.New(), Note: note, Format: func() int { return r.format },
+	if r.Service, err = quota.Open(r.Context(), quota.Config{Store: r.store, Epoch: r.epoch, Picture: picture.New(), Note: note, Format: func() int { return r.format },
 		Used: func(string) quota.Limits { return r.used }, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		r.Fatal(err)
 	}
@@ -135,6 +137,30 @@ func TestWhoLeavesEndsNoChange(t *testing.T) {
 	}
 	r.set("p", quota.Limits{quota.Instances: 1})
 	r.has("nobody heard of it", "p", quota.Limits{quota.Cores: 8, quota.RAM: 64, quota.Instances: 1})
+}
+
+// TestNoLimitIsSetInAnothersTerm: by the controller that led before, and does not know yet that another leads.
+func TestNoLimitIsSetInAnothersTerm(t *testing.T) {
+	r := newRig(t)
+	lease, err := r.store.AcquireLease(t.Context(), "leader", "me", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.epoch = lease.Epoch
+	r.open()
+	r.set("p", quota.Limits{quota.Cores: 8})
+	if err := r.store.ReleaseLease(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Set(t.Context(), "p", quota.Limits{quota.Cores: 9}, ask); !fault.Is(err, fault.Fenced) {
+		t.Errorf("set: %v", err)
+	}
+	if _, err := r.Unset(t.Context(), "p", ask); !fault.Is(err, fault.Fenced) {
+		t.Errorf("taken away: %v", err)
+	}
+	r.has("at once", "p", quota.Limits{quota.Cores: 8})
+	r.open()
+	r.has("after a restart", "p", quota.Limits{quota.Cores: 8})
 }
 
 // TestALimitIsHeldByWhoeverLeads: none is set while a program may lead that knows of none.

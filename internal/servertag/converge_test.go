@@ -279,3 +279,21 @@ func TestARemovalThatFindsNothingIsTriedLater(t *testing.T) {
 	_, plan = s.seen(s.Find(User, "a").Retry, nil, "a")
 	one(t, plan, Remove, "a")
 }
+
+// TestARefusalIsOfItsGeneration: what was asked for anew since the job was begun has not failed, and is tried as anything else.
+func TestARefusalIsOfItsGeneration(t *testing.T) {
+	s, plan := having(t, "a", "b").seen(1, nil)
+	s = s.Begin(one(t, plan, Add, "a", "b"), 1)
+	serial := s.Serial
+	s, _ = s.Unwant(DefaultPolicy(), User, "a", alice)
+	s, _, err := s.Want(DefaultPolicy(), User, []string{"a"}, alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = s.Refused(serial, "no", 2)
+	if a, b := s.Find(User, "a"), s.Find(User, "b"); a.Alone || a.Failure != nil || !b.Alone {
+		t.Errorf("asked for anew: %+v; and not: %+v", a, b)
+	}
+	_, plan = s.seen(3, nil)
+	one(t, plan, Add, "a")
+}
