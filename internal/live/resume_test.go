@@ -7,6 +7,7 @@ import (
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/live"
+	"github.com/drover-project/drover/internal/store"
 )
 
 // client is what somebody who follows a query knows of it.
@@ -80,4 +81,27 @@ func TestResumeFromBeforeWhatIsKept(t *testing.T) {
 		r.knows(there, u)
 	}
 	r.knows(who, r.next(first))
+}
+
+// TestAWatchThatIsGoneOnWithStays: a client that asks again each time has the watch of before, however often he does, and is told what is new. A
+// watch that begins anew could not tell that of a query with a limit.
+func TestAWatchThatIsGoneOnWithStays(t *testing.T) {
+	r, limited := newRig(t, 0), instances
+	limited.Limit = 10
+	next := func(since store.Revision) *live.Update {
+		t.Helper()
+		u, err := r.Next(t.Context(), limited, since)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	r.change(put("a", "up"))
+	u := next(0)
+	for i := range 40 {
+		r.change(put("a", fmt.Sprint("state", i)))
+		if u = next(u.Revision); u.Reset || len(u.Events) != 1 {
+			t.Fatalf("asked for the %d. time it is told: %s", i+1, words(u))
+		}
+	}
 }

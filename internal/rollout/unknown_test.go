@@ -13,18 +13,25 @@ import (
 )
 
 // TestLostAnswersOfChangesAreLookedUp has the store lose its answer to each change of environments, graphs and deployments, made and not made: the
-// change is done, once, and whoever leads next shows what this controller showed.
+// change is done, and told of, once, and whoever leads next shows what this controller showed.
 func TestLostAnswersOfChangesAreLookedUp(t *testing.T) {
 	for name, effect := range map[string]faultstore.Effect{"made": faultstore.FailAfter, "not made": faultstore.FailBefore} {
 		t.Run(name, func(t *testing.T) {
 			r := web(t)
 			losing := func(what string, do func() error) {
 				t.Helper()
-				struck := r.store.Inject(faultstore.Fault{Do: effect, When: func(tx store.Tx) bool { return ofKinds(tx) }})
+				struck, before := r.store.Inject(faultstore.Fault{Do: effect, When: func(tx store.Tx) bool { return ofKinds(tx) }}), r.events()
 				if err := do(); err != nil {
 					t.Fatalf("%s: %v", what, err)
 				}
 				<-struck
+				want := before + 1
+				if what == "planning" || what == "ending" { // of which nobody is told
+					want = before
+				}
+				if told := r.events(); told != want {
+					t.Errorf("%s: there are %d events, and were %d", what, told, before)
+				}
 			}
 			losing("putting a graph", func() error {
 				_, err := r.engine.PutGraph(r.Context(), "web", []course.File{{Path: "web.yaml", Text: webGraph}}, by)
@@ -98,6 +105,20 @@ func ofKinds(tx store.Tx) bool {
 		}
 	}
 	return false
+}
+
+// events is how many are stored of what somebody did over the engine itself.
+func (r *rig) events() (n int) {
+	r.Helper()
+	for event, err := range r.queue.Stored.Events(r.Context()) {
+		if err != nil {
+			r.Fatal(err)
+		}
+		if event.Surface == by.Account.Surface { // and not the controller, which cancels jobs
+			n++
+		}
+	}
+	return n
 }
 
 // shown is what the picture has of environments, graphs and deployments, as a text.

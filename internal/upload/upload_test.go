@@ -333,6 +333,35 @@ func TestTheImageGoesMeanwhile(t *testing.T) {
 	}
 }
 
+// TestAnImageIsToldOfAnewMeanwhile: the file of the one that was removed does not become that of another one with its id, also when it was whole by then.
+func TestAnImageIsToldOfAnewMeanwhile(t *testing.T) {
+	r, id, asked := newRig(t), testkit.NewUUID(), 0
+	c := r.config()
+	tell := func(s *upload.Service) {
+		_, err := s.Add(t.Context(), upload.Image{ID: id, Project: "alice", DiskFormat: "raw", ContainerFormat: "bare"})
+		r.check(err)
+	}
+	var s *upload.Service
+	c.Room = func() (int64, int64, error) {
+		if asked++; asked == 2 { // for the last part, behind the look whether the image is there still
+			r.check(s.Remove(t.Context(), id, nil, 0))
+			tell(s)
+		}
+		return 1e9, 1e9, nil
+	}
+	s, err := upload.Open(t.Context(), c)
+	r.check(err)
+	defer s.Close()
+	s.Run()
+	tell(s)
+	if err := s.Take(t.Context(), id, strings.NewReader("disk"), -1, nil, time.Minute); !errors.Is(err, upload.ErrGone) || asked != 2 {
+		t.Errorf("%v, and it was asked for room %d times", err, asked)
+	}
+	if m, err := s.Find("alice", id); err != nil || m.Status != upload.Queued || m.File != nil || len(r.files()) != 0 {
+		t.Errorf("the new one is %+v, %v; there are %q", m, err, r.files())
+	}
+}
+
 // TestAJobThatComesAsTheLastOneEnds: an image that is removed in the moment in which it has become active goes, and does not stay on its way.
 func TestAJobThatComesAsTheLastOneEnds(t *testing.T) {
 	r := newRig(t)

@@ -136,6 +136,22 @@ func TestTheDefaultQuota(t *testing.T) {
 	}
 }
 
+// TestTheDefaultIsNoProjects: its limits are neither shown nor set as those of a project, also where nobody knows which projects there are.
+func TestTheDefaultIsNoProjects(t *testing.T) {
+	r := newRig(t)
+	r.anyProject = true
+	for method, body := range map[string]string{http.MethodPut: `{"quota_set":{"cores":4}}`, http.MethodGet: "", http.MethodDelete: ""} {
+		r.explained(method, r.asRoot(method, nova+"/os-quota-sets/default", body), http.StatusBadRequest)
+	}
+	if r.quotas.Of(r.home.ID)[quota.Cores] != quota.Unlimited {
+		t.Error("the default is set")
+	}
+	r.asRoot(http.MethodPut, nova+"/os-quota-sets/elsewhere", `{"quota_set":{"cores":4}}`).set(r, "quota_set")
+	if r.quotas.Of("elsewhere")[quota.Cores] != 4 || r.quotas.Of(r.home.ID)[quota.Cores] != quota.Unlimited {
+		t.Error("a project of which only another service knows has no limits")
+	}
+}
+
 // TestQuotasAreHeld: what a limit has no room for is 403, in Cyclades' flavour what that has there; as many of several are made as there is room for.
 func TestQuotasAreHeld(t *testing.T) {
 	r := newRig(t)
