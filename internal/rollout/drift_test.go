@@ -185,12 +185,29 @@ func TestAskingMachinesChangesNothing(t *testing.T) {
 	if got := r.began(1); len(got) != 12 { // of the first deployment
 		t.Errorf("%q", got)
 	}
-	r.has(func(context.Context, string, agent.Check) (agent.Finding, error) {
-		_, err := r.engine.PutEnvironment(context.Background(), "e", course.File{Path: "e.yaml", Text: "common: {port: 81}\nhosts: {a: node1}\nnodes: {a: {uid: a, roles: [n]}}"}, nil, by)
-		return agent.Finding{Differs: true, Summary: "x"}, err
-	})
-	_, err := r.engine.PlanAndTell(t.Context(), Wish{Environment: "e", Drift: true, Nodes: []string{"a"}, Only: []string{"motd"}}, by)
-	r.refused(err, fault.Conflict, "the environment e changed while its machines were asked: the environment is at generation 2, not 1")
+	for _, c := range []struct {
+		change func() error
+		says   string
+	}{
+		{func() error {
+			_, err := r.engine.PutGraph(context.Background(), "g", []course.File{{Path: "g.yaml", Text: driftGraph}}, by)
+			return err
+		}, "a task graph was changed"},
+		{func() error {
+			r.end(r.start(Wish{Environment: "e"}))
+			return nil
+		}, "deployment 2 ran since"},
+		{func() error {
+			_, err := r.engine.PutEnvironment(context.Background(), "e", course.File{Path: "e.yaml", Text: "common: {port: 81}\nhosts: {a: node1}\nnodes: {a: {uid: a, roles: [n]}}"}, nil, by)
+			return err
+		}, "the environment is at generation 2, not 1"},
+	} {
+		r.has(func(context.Context, string, agent.Check) (agent.Finding, error) {
+			return agent.Finding{Differs: true, Summary: "x"}, c.change()
+		})
+		_, err := r.engine.PlanAndTell(t.Context(), Wish{Environment: "e", Drift: true, Nodes: []string{"a"}, Only: []string{"motd"}}, by)
+		r.refused(err, fault.Conflict, "the environment e changed while its machines were asked: "+c.says)
+	}
 }
 
 // TestWhatMachinesAreNotAsked refuses wishes under which nothing is to be asked, and asks nothing of an environment that is being deployed.
