@@ -1,6 +1,7 @@
 package live_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"testing"
@@ -83,25 +84,46 @@ func TestResumeFromBeforeWhatIsKept(t *testing.T) {
 	r.knows(who, r.next(first))
 }
 
+// nextOfLimited is next of a query with a limit.
+func (r *rig) nextOfLimited(ctx context.Context, since store.Revision) *live.Update {
+	r.Helper()
+	limited := instances
+	limited.Limit = 10
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	u, err := r.Next(ctx, limited, since)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return u
+}
+
 // TestAWatchThatIsGoneOnWithStays: a client that asks again each time has the watch of before, however often he does, and is told what is new. A
 // watch that begins anew could not tell that of a query with a limit.
 func TestAWatchThatIsGoneOnWithStays(t *testing.T) {
-	r, limited := newRig(t, 0), instances
-	limited.Limit = 10
-	next := func(since store.Revision) *live.Update {
-		t.Helper()
-		u, err := r.Next(t.Context(), limited, since)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return u
-	}
+	r := newRig(t, 0)
 	r.change(put("a", "up"))
-	u := next(0)
+	u := r.nextOfLimited(t.Context(), 0)
 	for i := range 40 {
 		r.change(put("a", fmt.Sprint("state", i)))
-		if u = next(u.Revision); u.Reset || len(u.Events) != 1 {
+		if u = r.nextOfLimited(t.Context(), u.Revision); u.Reset || len(u.Events) != 1 {
 			t.Fatalf("asked for the %d. time it is told: %s", i+1, words(u))
 		}
+	}
+}
+
+// TestWhatSomebodyGaveUpIsToldToOthers: who leaves while a watch takes changes in takes them from nobody who shares it.
+func TestWhatSomebodyGaveUpIsToldToOthers(t *testing.T) {
+	r := newRig(t, 0)
+	r.change(put("a", "up"))
+	u := r.nextOfLimited(t.Context(), 0)
+	r.change(put("b", "up"))
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if nothing := r.nextOfLimited(gone, u.Revision); nothing.Reset || len(nothing.Events) != 0 || nothing.Revision != u.Revision {
+		t.Errorf("who is gone is told of revision %d: %s", nothing.Revision, words(nothing))
+	}
+	if u = r.nextOfLimited(t.Context(), u.Revision); words(u) != "enter uuid-b" {
+		t.Errorf("the other one is told: %s", words(u))
 	}
 }
