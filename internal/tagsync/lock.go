@@ -60,7 +60,7 @@ func (e *Engine) locks(ctx context.Context, servers []*server.Server) (left stor
 	return left, nil
 }
 
-// lockOf reads the lock of one server; nil where there is none.
+// lockOf reads the lock of one server; nil where there is none. One that cannot be read is an operator's.
 func (e *Engine) lockOf(id string) (*server.Lock, error) {
 	o, err := e.cfg.Store.Get(e.ctx, lockKey(id))
 	switch {
@@ -69,7 +69,11 @@ func (e *Engine) lockOf(id string) (*server.Lock, error) {
 	case err != nil:
 		return nil, err
 	}
-	return server.DecodeLock(o.Value)
+	l, err := server.DecodeLock(o.Value)
+	if err != nil {
+		return &unreadable, nil //nolint:nilerr // as when the engine was opened, which told of it
+	}
+	return l, nil
 }
 
 // Lock locks a server for a user or, as the lock says, an operator.

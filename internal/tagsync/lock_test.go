@@ -84,6 +84,30 @@ func TestLocksThatWereLeft(t *testing.T) {
 	}
 }
 
+// TestALockThatCannotBeReadHoldsUpNoOperator: it stays an operator's when its server is read anew, for the store did not say what became of a change; and an
+// operator takes it away.
+func TestALockThatCannotBeReadHoldsUpNoOperator(t *testing.T) {
+	r := newRig(t)
+	s := r.create()
+	_, err := store.Commit(t.Context(), r.store, store.Tx{Put: []store.Put{{Key: store.Key{Kind: tagsync.KindLock, ID: s.ID}, Value: []byte(`[`)}}})
+	r.check(err)
+	r.stop()
+	r.start()
+	r.check(r.engine.Attend(t.Context(), s.ID)) // nothing else is written of it then
+	r.store.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: writes("wished")})
+	if _, err := r.engine.Want(s.ID, user, []string{"wished"}, r.asked()); !fault.Is(err, fault.Unavailable) {
+		t.Fatal(err)
+	}
+	if _, err := r.engine.Unlock(s.ID, false, r.asked()); !fault.Is(err, fault.Denied) {
+		t.Errorf("its user unlocks it: %v", err)
+	}
+	_, err = r.engine.Unlock(s.ID, true, r.asked())
+	r.check(err)
+	if r.storedLock(s.ID) != "" {
+		t.Error("it is still stored")
+	}
+}
+
 // TestALockOfWhichNobodyHeard: when the store does not say what became of a change, the lock is read again with its server.
 func TestALockOfWhichNobodyHeard(t *testing.T) {
 	r := newRig(t)
