@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/fault"
@@ -26,6 +27,7 @@ type rig struct {
 	store  *faultstore.Store
 	events []audit.Event
 	first  []server.Flavor
+	epoch  int64
 }
 
 func newRig(t *testing.T) *rig {
@@ -48,7 +50,7 @@ func (r *rig) open() {
 		return &e
 	}
 	var err error
-	if r.Service, err = flavor.Open(r.Context(), flavor.Config{Store: r.store, Picture: picture.New(), Note: note, First: r.first, NewUUID: testkit.NewUUID, Log: slog.New(slog.DiscardHandler)}); err != nil {
+	if r.Service, err = flavor.Open(r.Context(), flavor.Config{Store: r.store, Epoch: r.epoch, Picture: picture.New(), Note: note, First: r.first, NewUUID: testkit.NewUUID, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		r.Fatal(err)
 	}
 }
@@ -234,4 +236,25 @@ func TestWhatCannotBeReadIsNotOffered(t *testing.T) {
 	}
 	r.open()
 	r.has("with a damaged object", "m1.small")
+}
+
+// TestNoFlavorIsChangedInAnothersTerm: by the controller that led before, and does not know yet that another leads.
+func TestNoFlavorIsChangedInAnothersTerm(t *testing.T) {
+	r := newRig(t)
+	lease, err := r.store.AcquireLease(t.Context(), "leader", "me", time.Hour)
+	if err == nil {
+		r.epoch = lease.Epoch
+		r.open()
+		err = r.store.ReleaseLease(t.Context(), lease)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Add(t.Context(), big, ask); !fault.Is(err, fault.Fenced) {
+		t.Errorf("added: %v", err)
+	}
+	if _, err := r.Remove(t.Context(), "1", ask); !fault.Is(err, fault.Fenced) {
+		t.Errorf("removed: %v", err)
+	}
+	r.has("at the end", "m1.tiny", "m1.small")
 }

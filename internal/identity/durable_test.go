@@ -299,3 +299,56 @@ func TestNobodyIsLetInUponWhatIsNotKnown(t *testing.T) {
 		t.Error("the new password lets nobody in")
 	}
 }
+
+// TestNothingIsChangedInAnothersTerm: by the controller that led before, and does not know yet that another leads.
+func TestNothingIsChangedInAnothersTerm(t *testing.T) {
+	r := newRig(t)
+	lease, err := r.store.AcquireLease(t.Context(), "leader", "me", time.Hour)
+	check(t, err)
+	r.epoch = lease.Epoch
+	r.open(t)
+	empty, err := r.AddProject(t.Context(), identity.ProjectEdit{Name: new("empty")})
+	check(t, err)
+	token := r.log(t, alice)
+	credential, _, err := r.AddCredential(t.Context(), identity.Credential{Name: "robot", User: r.user.ID, Project: r.home.ID}, "")
+	check(t, err)
+	check(t, r.store.ReleaseLease(t.Context(), lease))
+	for what, change := range map[string]func() error{
+		"a project": func() error {
+			_, err := r.AddProject(t.Context(), identity.ProjectEdit{Name: new("more")})
+			return err
+		},
+		"a project's name": func() error {
+			_, err := r.EditProject(t.Context(), r.home.ID, identity.ProjectEdit{Name: new("yard")})
+			return err
+		},
+		"a project's end": func() error { return r.RemoveProject(t.Context(), empty.ID) },
+		"a user": func() error {
+			_, err := r.AddUser(t.Context(), identity.UserEdit{Name: new("bob")})
+			return err
+		},
+		"a password": func() error {
+			_, err := r.EditUser(t.Context(), r.user.ID, identity.UserEdit{Password: new("sesameopen")})
+			return err
+		},
+		"a user's end": func() error { return r.RemoveUser(t.Context(), r.user.ID) },
+		"a role":       func() error { return r.SetRole(t.Context(), r.user.ID, r.home.ID, identity.Reader, true) },
+		"a token": func() error {
+			_, _, err := r.Log(t.Context(), alice)
+			return err
+		},
+		"a token's end": func() error { return r.Revoke(t.Context(), token) },
+		"a credential": func() error {
+			_, _, err := r.AddCredential(t.Context(), identity.Credential{Name: "other", User: r.user.ID, Project: r.home.ID}, "")
+			return err
+		},
+		"a credential's end": func() error { return r.RemoveCredential(t.Context(), r.user.ID, credential.ID) },
+	} {
+		if err := change(); !fault.Is(err, fault.Fenced) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := r.Session(token); err != nil || len(r.Projects()) != 2 || len(r.Users()) != 1 || len(r.Credentials(r.user.ID)) != 1 {
+		t.Errorf("there are %v, %v and %v; the token: %v", r.Projects(), r.Users(), r.Credentials(r.user.ID), err)
+	}
+}

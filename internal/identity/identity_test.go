@@ -21,6 +21,7 @@ type rig struct {
 	user    identity.User
 	home    identity.Project
 	servers map[string]int // how many a project owns
+	epoch   int64
 	// counting is called before they are counted, and asked once, when the time is asked
 	// for.
 	counting, asked func()
@@ -42,7 +43,7 @@ func (r *rig) clock() time.Time {
 func (r *rig) open(t *testing.T) {
 	t.Helper()
 	var err error
-	r.Service, err = identity.Open(t.Context(), identity.Config{Store: r.store, Now: r.clock, NewUUID: testkit.NewUUID,
+	r.Service, err = identity.Open(t.Context(), identity.Config{Store: r.store, Epoch: r.epoch, Now: r.clock, NewUUID: testkit.NewUUID,
 		Servers: r.count, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	check(t, err)
 }

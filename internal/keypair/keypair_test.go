@@ -163,3 +163,32 @@ func TestWhatIsStoredIsKnown(t *testing.T) {
 		t.Errorf("what is gone is removed again: %v", err)
 	}
 }
+
+// TestNoKeyPairIsChangedInAnothersTerm: by the controller that led before, and does not know yet that another leads.
+func TestNoKeyPairIsChangedInAnothersTerm(t *testing.T) {
+	_, kept := open(t, t.TempDir())
+	defer func() { _ = kept.Close() }()
+	lease, err := kept.AcquireLease(t.Context(), "leader", "me", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := keypair.Open(t.Context(), keypair.Config{Store: kept, Epoch: lease.Epoch, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Add(t.Context(), "alice", "mine", line, most); err != nil {
+		t.Fatal(err)
+	}
+	if err := kept.ReleaseLease(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Add(t.Context(), "alice", "other", line, most); !fault.Is(err, fault.Fenced) {
+		t.Errorf("added: %v", err)
+	}
+	if err := s.Remove(t.Context(), "alice", "mine"); !fault.Is(err, fault.Fenced) {
+		t.Errorf("removed: %v", err)
+	}
+	if all := s.Of("alice"); len(all) != 1 || all[0].Name != "mine" {
+		t.Errorf("there are %+v", all)
+	}
+}

@@ -36,6 +36,7 @@ type rig struct {
 	// functions are the operator's own; patience is the queue's.
 	functions fs.FS
 	patience  time.Duration
+	epoch     int64 // of the engine
 
 	sim   *simulation
 	close func()
@@ -146,7 +147,7 @@ func (r *rig) open(nodes int) {
 		}
 		must(r.keeper.Bootstrap(ctx, setup))
 	}
-	r.engine, err = Open(ctx, Config{Store: r.store, Picture: shown, Now: time.Now, Log: slog.New(slog.DiscardHandler), Functions: r.functions,
+	r.engine, err = Open(ctx, Config{Store: r.store, Epoch: r.epoch, Picture: shown, Now: time.Now, Log: slog.New(slog.DiscardHandler), Functions: r.functions,
 		Nodes: r.node})
 	must(err)
 	executors := r.engine.Executors()

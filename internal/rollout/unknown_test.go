@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/deploy/course"
@@ -88,6 +89,49 @@ func TestLostAnswersOfChangesAreLookedUp(t *testing.T) {
 				t.Errorf("behind the end of the environment this controller showed\n%s\nand the next one shows\n%s", shown, again)
 			}
 		})
+	}
+}
+
+// TestNothingIsStoredInAnothersTerm: by the controller that led before, and does not know yet that another leads.
+func TestNothingIsStoredInAnothersTerm(t *testing.T) {
+	r := web(t)
+	r.close()
+	lease, err := r.store.AcquireLease(t.Context(), "leader", "me", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.epoch = lease.Epoch
+	r.open(0)
+	id := r.plan(Wish{Environment: "prod"}).ID
+	if err := r.store.ReleaseLease(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	shown := r.shown()
+	for what, change := range map[string]func() error{
+		"a graph": func() error {
+			_, err := r.engine.PutGraph(t.Context(), "web", []course.File{{Path: "web.yaml", Text: webGraph}}, by)
+			return err
+		},
+		"an environment": func() error {
+			_, err := r.engine.PutEnvironment(t.Context(), "prod", course.File{Path: "prod.yaml", Text: webEnvironment}, nil, by)
+			return err
+		},
+		"an environment's end": func() error { return r.engine.DeleteEnvironment(t.Context(), "prod", by) },
+		"a plan": func() error {
+			_, _, err := r.engine.Plan(t.Context(), Wish{Environment: "prod"}, by)
+			return err
+		},
+		"a beginning": func() error {
+			_, err := r.engine.Begin(t.Context(), id, by)
+			return err
+		},
+	} {
+		if err := change(); !fault.Is(err, fault.Fenced) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if now := r.shown(); now != shown {
+		t.Errorf("it shows\n%s\nand showed\n%s", now, shown)
 	}
 }
 

@@ -43,6 +43,7 @@ type rig struct {
 	limits upload.Limits
 	free   int64 // of a million bytes, without what there is; 0 is what the file system says
 	past   time.Duration
+	epoch  int64
 }
 
 func newRig(t *testing.T) *rig {
@@ -56,7 +57,7 @@ func newRig(t *testing.T) *rig {
 
 func (r *rig) config() upload.Config {
 	c := upload.Config{
-		Store: r.store, Dir: r.dir, Do: r.do, Has: func(id string) bool { r.mu.Lock(); defer r.mu.Unlock(); return r.has[id] },
+		Store: r.store, Epoch: r.epoch, Dir: r.dir, Do: r.do, Has: func(id string) bool { r.mu.Lock(); defer r.mu.Unlock(); return r.has[id] },
 		Limits: func(string) upload.Limits { return r.limits }, NewUUID: testkit.NewUUID, Log: slog.New(slog.NewTextHandler(r.Output(), nil)),
 		Now: func() job.Time { return job.At(time.Now().Add(r.past)) },
 	}
@@ -506,6 +507,29 @@ func TestTheStoreDoesNotSay(t *testing.T) {
 	r.until(id, upload.Active)
 	if f, _, err := r.Content(id); err != nil || f.Close() != nil {
 		t.Errorf("its file is lost: %v", err)
+	}
+}
+
+// TestNoImageIsChangedInAnothersTerm: by the controller that led before, and does not know yet that another leads. Of a file that came nothing stays.
+func TestNoImageIsChangedInAnothersTerm(t *testing.T) {
+	r := newRig(t)
+	id := r.add()
+	lease, err := r.store.AcquireLease(t.Context(), "leader", "me", time.Hour)
+	r.check(err)
+	r.epoch = lease.Epoch
+	s, err := upload.Open(t.Context(), r.config())
+	r.check(err)
+	defer s.Close()
+	s.Run()
+	r.check(r.store.ReleaseLease(t.Context(), lease))
+	_, err = s.Add(t.Context(), upload.Image{Project: "alice"})
+	r.refused("told of", err, fault.Fenced, "")
+	_, err = s.Change(t.Context(), id, func(m *upload.Shown) error { m.Name = "other"; return nil })
+	r.refused("changed", err, fault.Fenced, "")
+	r.refused("a file", s.Take(t.Context(), id, bytes.NewReader(content), -1, nil, time.Minute), fault.Fenced, "")
+	r.refused("removed", s.Remove(t.Context(), id, nil, 0), fault.Fenced, "")
+	if all := s.Seen("alice"); len(all) != 1 || all[0].Name != "mine" || all[0].Status != upload.Queued || len(r.files()) != 0 || len(r.jobs) != 0 {
+		t.Errorf("there are %+v, the files %q, and the jobs %q", all, r.files(), r.jobs)
 	}
 }
 
