@@ -28,6 +28,8 @@ const (
 	Disk        Constraint = "disk"
 	VCPUs       Constraint = "vcpus"
 	Exclusion   Constraint = "exclusion"
+	Crowded     Constraint = "apart"
+	Alone       Constraint = "together"
 	Failover    Constraint = "n+1"
 	Taken       Constraint = "other-node"
 	Takeover    Constraint = "takeover"
@@ -209,6 +211,16 @@ var constraints = []constraint{
 		text:  func(v Verdict) string { return "no two instances of a node may have the tag " + v.Detail },
 	},
 	{
+		name: Crowded, only: primary, means: "it has fewer instances of the instance's group than may be on one node (tags " + CompanyPrefix + "apart:GROUP and at-most:N:GROUP)",
+		many: "that have as many of its group as may be on one node", check: (*candidate).crowded,
+		text: func(v Verdict) string { return "it has as many as may be on one node of " + v.Detail },
+	},
+	{
+		name: Alone, only: primary, means: "it has the others of the instance's group, or there are none yet (tags " + CompanyPrefix + "together:GROUP)",
+		many: "that have none of its group", check: (*candidate).alone,
+		text: func(v Verdict) string { return "the instance is to be with those of " + v.Detail },
+	},
+	{
 		name: Failover, only: primary, means: "what stays free is enough for the instances that would come to it if one other node failed (N+1)", many: "that keep memory for a failover", counted: true, unit: mebibytes,
 		check: func(c *candidate) (Verdict, bool) {
 			have := c.left().free - c.left().reserve
@@ -258,7 +270,11 @@ func short(v Verdict, what, left string) string {
 // Text says the verdict for people.
 func (v Verdict) Text() string {
 	if v.Fails == "" {
-		return fmt.Sprintf("%d MiB of memory are free, %d would be left", v.Have, v.Margin())
+		text := fmt.Sprintf("%d MiB of memory are free, %d would be left", v.Have, v.Margin())
+		if v.Detail != "" {
+			text += "; " + v.Detail + " there"
+		}
+		return text
 	}
 	for _, c := range table() {
 		if c.name == v.Fails {

@@ -144,8 +144,8 @@ func AllocationRank(g *cluster.Group) int {
 	return len(allocationRanks)
 }
 
-// Decide decides where an instance goes: of the nodes that break no constraint, in the best groups, the one with the most free memory; among
-// equals the first by name. One with mirrored disks gets a second node, in the group of the first; a node beside which there is none is passed over.
+// Decide decides where an instance goes: of the nodes that break no constraint, in the best groups, those that its company would rather have, and of these the
+// one with the most free memory; among equals the first by name. One with mirrored disks gets a second node, in the group of the first; a node beside which there is none is passed over.
 func Decide(w World, r Request) Decision {
 	d, fitting := rank(w, r)
 	if mirrored(r) {
@@ -158,6 +158,9 @@ func Decide(w World, r Request) Decision {
 	best := fitting[0]
 	d.UUID, d.Node = best.node.UUID, best.node.Name
 	d.Why = fmt.Sprintf("most free memory, %d MiB, of %d candidates", best.left().free, len(fitting))
+	if there := best.companions(); there != "" {
+		d.Why = there + " there, " + d.Why
+	}
 	return d
 }
 
@@ -224,11 +227,11 @@ func rank(w World, r Request) (Decision, []*candidate) {
 		}
 	}
 	slices.SortStableFunc(fitting, func(a, b *candidate) int {
-		return cmp.Or(cmp.Compare(a.preference(), b.preference()), cmp.Compare(b.left().free, a.left().free))
+		return cmp.Or(cmp.Compare(a.preference(), b.preference()), cmp.Compare(a.liking(), b.liking()), cmp.Compare(b.left().free, a.left().free))
 	})
 	fits := make([]Verdict, len(fitting), len(fitting)+len(d.Nodes))
 	for i, c := range fitting {
-		fits[i] = Verdict{Node: c.node.Name, Rank: i + 1, Need: d.Need.Memory, Have: c.left().free}
+		fits[i] = Verdict{Node: c.node.Name, Rank: i + 1, Need: d.Need.Memory, Have: c.left().free, Detail: c.companions()}
 	}
 	d.Nodes = append(fits, d.Nodes...)
 	return d, fitting
@@ -288,6 +291,7 @@ type look struct {
 	own       []string // those tags of the instance
 	// sharing are the nodes that have an instance with one of them, by UUID: the first of its instances by name that has one.
 	sharing map[string]shared
+	company []*company // the groups of the instance
 	// real: a candidate has told that it runs the instance's hypervisor itself, so nobody needs to pretend it.
 	real bool
 }
@@ -326,7 +330,7 @@ func newLook(w World, r Request, need Need) *look {
 			l.own = append(l.own, tag)
 		}
 	}
-	l.sharing = l.share()
+	l.sharing, l.company = l.share(), l.keep()
 	return l
 }
 

@@ -306,7 +306,8 @@ func random(rt *rapid.T) (placement.World, placement.Request) {
 		s.Reports["uuid of "+name(i)] = r
 	}
 	tags := func() []string {
-		return rapid.SampledFrom([][]string{nil, {"service:web"}, {"owner:me", "x"}}).Draw(rt, "tags")
+		return rapid.SampledFrom([][]string{nil, {"service:web"}, {"owner:me", "x"}, {"drover:placed:apart:g"}, {"drover:placed:at-most:2:g", "drover:placed:rather-apart:g"},
+			{"drover:placed:together:g"}, {"drover:placed:rather-together:g", "drover:placed:apart:h"}}).Draw(rt, "tags")
 	}
 	for k := range few("instances", 8) {
 		second := ""
@@ -336,12 +337,15 @@ func random(rt *rapid.T) (placement.World, placement.Request) {
 	if some("full") {
 		r.Full["uuid of node0"] = "no"
 	}
+	if some("leaves") {
+		r.Leaves = []string{"uuid of " + name(few("left", nodes-1))}
+	}
 	return s.world(), r
 }
 
 // inventorial are the constraints of which the inventory, and what was asked for, tell alone.
 var inventorial = []placement.Constraint{
-	placement.OtherGroup, placement.Unallocable, placement.Offline, placement.Drained, placement.Incapable, placement.Full, placement.Policy,
+	placement.OtherGroup, placement.Taken, placement.Unallocable, placement.Offline, placement.Drained, placement.Incapable, placement.Full, placement.Policy,
 }
 
 // pretended reports whether the instance would be pretended on the node although another that can be asked runs such for real.
@@ -413,6 +417,8 @@ func model(w placement.World, r placement.Request, n *cluster.Node) placement.Co
 	switch {
 	case r.Group != "" && r.Group != n.Group:
 		return placement.OtherGroup
+	case slices.Contains(r.Leaves, n.UUID):
+		return placement.Taken
 	case r.Group == "" && r.Node == "" && group.AllocPolicy == cluster.AllocUnallocatable:
 		return placement.Unallocable
 	case n.Offline:
@@ -442,10 +448,48 @@ func model(w placement.World, r placement.Request, n *cluster.Node) placement.Co
 		return placement.VCPUs
 	case shares:
 		return placement.Exclusion
+	case slices.ContainsFunc(r.Instance.Tags, func(tag string) bool {
+		return strings.HasPrefix(tag, "drover:placed:apart:") && companions(w, r, tag)[n.UUID] >= 1 || strings.HasPrefix(tag, "drover:placed:at-most:2:") && companions(w, r, tag)[n.UUID] >= 2
+	}):
+		return placement.Crowded
+	case slices.ContainsFunc(r.Instance.Tags, func(tag string) bool {
+		there := companions(w, r, tag)
+		return strings.HasPrefix(tag, "drover:placed:together:") && len(there) > 0 && there[n.UUID] == 0
+	}):
+		return placement.Alone
 	case worst > 0 && free-need.Memory < worst:
 		return placement.Failover
 	}
 	return ""
+}
+
+// companions counts the instances with a tag on each node that has one, and those that are being made there.
+func companions(w placement.World, r placement.Request, tag string) map[string]int {
+	out := map[string]int{}
+	for i := range w.Inventory.Instances() {
+		if i.UUID != r.Instance.UUID && slices.Contains(i.Tags, tag) && !slices.Contains(r.Leaves, i.PrimaryNode) {
+			out[i.PrimaryNode]++
+		}
+	}
+	for _, k := range w.Claims {
+		if k.Instance != r.Instance.UUID && !k.Kept(w.Inventory) && slices.Contains(k.Tags, tag) {
+			out[k.Node]++
+		}
+	}
+	return out
+}
+
+// likes counts what an instance would rather have on a node, and what it would rather not.
+func likes(w placement.World, r placement.Request, n *cluster.Node) (count int) {
+	for _, tag := range r.Instance.Tags {
+		switch {
+		case strings.HasPrefix(tag, "drover:placed:rather-together:"):
+			count += companions(w, r, tag)[n.UUID]
+		case strings.HasPrefix(tag, "drover:placed:rather-apart:"):
+			count -= companions(w, r, tag)[n.UUID]
+		}
+	}
+	return count
 }
 
 // Every node is told with the first constraint that it breaks, or has a rank; the chosen one is that of the first rank, in the best group with the
@@ -471,7 +515,7 @@ func TestDecisionsAgreeWithAModel(t *testing.T) {
 			}
 		}
 		for i := 1; i < len(d.Nodes) && d.Nodes[i].Rank > 0; i++ {
-			if outranks(w, d.Nodes[i], d.Nodes[i-1]) {
+			if outranks(w, r, d.Nodes[i], d.Nodes[i-1]) {
 				rt.Fatalf("%s comes before %s\n%s", d.Nodes[i-1].Node, d.Nodes[i].Node, told(d))
 			}
 		}
@@ -493,13 +537,16 @@ func TestDecisionsAgreeWithAModel(t *testing.T) {
 	})
 }
 
-// outranks reports whether a node ought to come before another: it is in a group that is preferred, or has more memory free, or
+// outranks reports whether a node ought to come before another: it is in a group that is preferred, or liked more, or has more memory free, or
 // comes first by name.
-func outranks(w placement.World, a, b placement.Verdict) bool {
+func outranks(w placement.World, r placement.Request, a, b placement.Verdict) bool {
 	x, y := w.Inventory.NodeNamed(a.Node), w.Inventory.NodeNamed(b.Node)
 	last := func(n *cluster.Node) bool { return w.Inventory.Group(n.Group).AllocPolicy == cluster.AllocLastResort }
 	if last(x) != last(y) {
 		return last(y)
+	}
+	if likes(w, r, x) != likes(w, r, y) {
+		return likes(w, r, x) > likes(w, r, y)
 	}
 	return a.Have > b.Have || a.Have == b.Have && cluster.CompareNames(x.Name, y.Name) < 0
 }
