@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/placement"
 )
@@ -117,6 +118,13 @@ func TestAnswersThatAreNone(t *testing.T) {
 	o.says, o.err = "", fault.New(fault.Failed, "iallocator module 'oracle' failed: it took longer than 1m0s")
 	r.refuses("OpExecError", "Failure while running the iallocator script: iallocator module 'oracle' failed: it took longer than 1m0s", "OP_INSTANCE_CREATE", placeless(params{"iallocator": "oracle"}))
 	o.says, o.err = `{"success": true, "info": "", "result": ["node1", "node2"]}`, nil
+	r.update(func(snap *cluster.Snapshot) []cluster.Change {
+		other := &cluster.Instance{Meta: cluster.NewMeta("other", 1), Name: "other", PrimaryNode: snap.NodeNamed("node1").UUID, AdminState: cluster.AdminDown, Hypervisor: "fake"}
+		other.Tags = cluster.NewTags("drover:placed:apart:g")
+		return []cluster.Change{cluster.Put(other)}
+	})
+	r.refuses("OpPrereqError", "iallocator oracle chose node node1 for the instance: it has as many as may be on one node of drover:placed:apart:g, which other has", "OP_INSTANCE_CREATE",
+		placeless(params{"iallocator": "oracle", "tags": []any{"drover:placed:apart:g"}}))
 	r.must(`[["master_candidate","False"],["drained","True"]]`, "OP_NODE_SET_PARAMS", params{"node_name": "node2", "drained": true})
 	r.refuses("OpPrereqError", "Can't use drained node: node2", "OP_INSTANCE_CREATE", placeless(params{"iallocator": "oracle"}))
 }

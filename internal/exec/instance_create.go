@@ -16,6 +16,7 @@ import (
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/placement"
 	"github.com/drover-project/drover/internal/work"
 )
 
@@ -466,6 +467,10 @@ func adding(env *Env, snap *cluster.Snapshot, _ *work.Step, a addArgs) ([]cluste
 		return nil, nil, fault.New(fault.NotFound, "the node with UUID %s is not in the cluster any more", inst.PrimaryNode)
 	case a.Chosen && env.taken(snap, inst, a.Total):
 		return nil, nil, takenError{fault.New(fault.Failed, "The memory that was free for instance %s is promised to others by now", inst.Name), ""}
+	}
+	// Behind a restart nobody knew of others of its groups that were being made.
+	if v, broken := placement.Misplaced(placement.World{Inventory: snap}, inst, node); broken && a.Chosen {
+		return nil, nil, takenError{fault.New(fault.Failed, "Instance %s cannot come to node %s any more: %s", inst.Name, node.Name, v.Text()), ""}
 	}
 	list := env.Op.List("nics")
 	if len(list) == 0 {

@@ -141,6 +141,10 @@ func (c *creation) allocate(ctx context.Context, program string, request placeme
 	}
 	request.Group = ""
 	c.env.decideFor(ctx, c.places, request, fmt.Sprintf("iallocator %s chose it: %s", program, cmp.Or(info, "it does not say why")))
+	if v, broken := placement.Misplaced(c.places.seen(c.env.snapshot(), nil), c.inst, c.node); broken {
+		return fault.New(fault.Exhausted, "iallocator %s chose node %s for the instance: %s", program, c.node.Name, v.Text()).At("iallocator").
+			WithHint("programs do not know the tags %s; placement, which chooses where there is no program, does", placement.CompanyPrefix)
+	}
 	for _, n := range nodes {
 		if err := hosting(n); err != nil {
 			return err

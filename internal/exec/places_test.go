@@ -226,6 +226,34 @@ func TestWhosePlaceWasTakenChoosesAgainBehindARestart(t *testing.T) {
 	}
 }
 
+// Behind a restart nobody remembers which others of a group were being made. One that came where the instance is going has it choose again, unless it was told its node.
+func TestWhoseCompanyCameBehindARestartChoosesAgain(t *testing.T) {
+	apart := []any{"drover:placed:apart:g"}
+	for node, want := range map[string]string{"": `["node2"]`, "node1": `["node1"]`} {
+		r := newRig(t, "node1", "node2")
+		more := params{"tags": apart}
+		if node != "" {
+			more["pnode"] = node
+		}
+		op := r.opcode("OP_INSTANCE_CREATE", placed("one", 2000, more))
+		if got := r.live(op, 1, false, 3); !got.dead || r.state("node1", "one") == "" {
+			t.Fatalf("it was to be killed when its disks are made on node1: %v", got.err)
+		}
+		r.update(func(snap *cluster.Snapshot) []cluster.Change {
+			other := &cluster.Instance{Meta: cluster.NewMeta("other", 1), Name: "other", PrimaryNode: snap.NodeNamed("node1").UUID, AdminState: cluster.AdminDown, Hypervisor: "fake"}
+			other.Tags = cluster.NewTags("drover:placed:apart:g")
+			return []cluster.Change{cluster.Put(other)}
+		})
+		r.log = nil
+		if got := r.live(op, 2, true, 1000); got.err != nil || got.result != want {
+			t.Errorf("under the next controller it comes to %s, %v", got.result, got.err)
+		}
+		if node == "" {
+			r.logs(" - INFO: Node node1 is passed over: Instance one cannot come to node node1 any more: it has as many as may be on one node of drover:placed:apart:g, which other has")
+		}
+	}
+}
+
 // Behind a restart nobody remembers which places were chosen. One whose memory was promised to others meanwhile finds that out when it is added, and
 // chooses again: the node would have promised more than it has.
 func TestWhoseMemoryWasPromisedBehindARestartChoosesAgain(t *testing.T) {

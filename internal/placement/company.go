@@ -119,6 +119,19 @@ func (g *company) who(node string) string {
 	return "an instance that is being made"
 }
 
+// Misplaced tells what keeps an instance from a node because of the groups that it is in, whatever else speaks for that node or against it; false for nothing.
+func Misplaced(w World, inst *cluster.Instance, node *cluster.Node) (Verdict, bool) {
+	c := &candidate{look: newLook(w, Request{Instance: inst}, Need{}), node: node}
+	v, broken := c.crowded()
+	v.Fails = Crowded
+	if !broken {
+		v, broken = c.alone()
+		v.Fails = Alone
+	}
+	v.Node = node.Name
+	return v, broken
+}
+
 // crowded tells of a group of which the node has as many as it may.
 func (c *candidate) crowded() (Verdict, bool) {
 	for _, g := range c.company {
