@@ -135,7 +135,9 @@ func limitsOfImages(l quota.Limits) upload.Limits {
 
 // takenBy is what a project has of what is limited.
 func (c *controller) takenBy(project string) quota.Limits {
-	return quota.Used(c.servers.Taken(project)).UsedByImages(c.uploads.Used(project))
+	used := quota.Used(c.servers.Taken(project)).UsedByImages(c.uploads.Used(project))
+	used[quota.ServerGroups] = int64(len(c.servers.Groups(project)))
+	return used
 }
 
 // systemsOf asks the clusters of servers for their operating systems.

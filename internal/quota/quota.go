@@ -47,6 +47,9 @@ const (
 	Metadata  = "metadata_items"
 	Images    = "images"
 	ImageGiB  = "image_gigabytes"
+	// ServerGroups are groups of servers, ServerGroupMembers the servers of each.
+	ServerGroups       = "server_groups"
+	ServerGroupMembers = "server_group_members"
 )
 
 // Resource is something of which there can be a limit, under Nova's name.
@@ -73,8 +76,8 @@ var resources = [...]Resource{
 	{Name: Metadata, Limit: 128, Most: 256, What: "items of metadata of each server"},
 	{Name: Images, Limit: 100, Own: true, What: "images that its users uploaded"},
 	{Name: ImageGiB, Limit: Unlimited, Own: true, What: "their files, in GiB"},
-	{Name: "server_groups", Not: true},
-	{Name: "server_group_members", Not: true},
+	{Name: ServerGroups, Limit: 10, Most: 1000, What: "groups of servers"},
+	{Name: ServerGroupMembers, Limit: 10, What: "servers of each group"},
 	{Name: "fixed_ips", Limit: Unlimited, Not: true},
 	{Name: "floating_ips", Not: true},
 	{Name: "security_groups", Not: true},

@@ -79,7 +79,7 @@ func (r *rig) has(when, project string, want quota.Limits) {
 // TestWhichLimitHolds: a project's own, then the default, then the program's.
 func TestWhichLimitHolds(t *testing.T) {
 	r := newRig(t)
-	r.has("at first", "p", quota.Limits{quota.Instances: -1, quota.Cores: -1, quota.RAM: -1, quota.KeyPairs: 100, quota.Metadata: 128, "server_groups": 0})
+	r.has("at first", "p", quota.Limits{quota.Instances: -1, quota.Cores: -1, quota.RAM: -1, quota.KeyPairs: 100, quota.Metadata: 128, quota.ServerGroups: 10, "security_groups": 0})
 	r.set(quota.Default, quota.Limits{quota.Cores: 20, quota.RAM: 4096})
 	r.set("p", quota.Limits{quota.Cores: 8})
 	r.set("p", quota.Limits{quota.Instances: 4})

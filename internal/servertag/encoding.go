@@ -82,7 +82,7 @@ type Prefixes map[Namespace]string
 
 // DefaultPrefixes are those of the design.
 func DefaultPrefixes() Prefixes {
-	return Prefixes{User: "cyclades:user:", System: "cyclades:system:"}
+	return Prefixes{User: "cyclades:user:", System: "cyclades:system:", Placed: "drover:placed:"}
 }
 
 // MarkPrefix begins the tags that tell for which server an instance was made. It begins no tag of a namespace, and no

@@ -30,7 +30,7 @@ type Policy struct {
 func DefaultPolicy() *Policy {
 	return &Policy{
 		Prefixes: DefaultPrefixes(),
-		Max:      map[Namespace]int{User: 50, System: 50},
+		Max:      map[Namespace]int{User: 50, System: 50, Placed: 1},
 		Clashes: []Group{{
 			Names: []string{"high-availability", "high-performance"},
 			Why:   "a server is placed either for availability or for performance",

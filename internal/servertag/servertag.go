@@ -34,6 +34,9 @@ type Namespace string
 const (
 	User   Namespace = "user"
 	System Namespace = "system"
+	// Placed has what says beside which others an instance runs, which placement reads (placement.CompanyPrefix). What is found of it on a cluster is not adopted: it
+	// may be an operator's own.
+	Placed Namespace = "placed"
 )
 
 // Status is what a tag's life comes to.

@@ -49,6 +49,7 @@ var (
 		"server-number":          "the same",
 		"server-past":            "the same",
 		"server-lock":            "the same",
+		"server-group":           "the same",
 		"keypair":                "the same",
 		"quota":                  "the same",
 		"upload":                 "the same",

@@ -113,6 +113,9 @@ type Engine struct {
 	// places are how many workers may run at once, by cluster: one that does not
 	// answer holds up none of the others' servers.
 	places map[string]chan struct{}
+	groups map[string]known // by id
+	// grouping lets changes of groups in one at a time.
+	grouping store.Mirror
 	// making are servers, by id, as they are when what was handed to the store is shown: new ones, and those that get another size. They count as such.
 	making map[string]*server.Server
 }
@@ -141,6 +144,7 @@ func placesOf(backends map[string]Backend) map[string]chan struct{} {
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	e := &Engine{cfg: cfg, workers: map[string]*worker{}, making: map[string]*server.Server{}, places: placesOf(cfg.Backends)}
 	e.ctx, e.stop = context.WithCancel(context.Background())
+	e.grouping.Read = e.readGroups
 	newest, err := cfg.Store.Get(ctx, NumberKey)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return nil, err
@@ -161,6 +165,9 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		e.number = e.newestNumber(string(newest.Value), servers)
 	}
 	if err := e.floor(ctx); err != nil {
+		return nil, err
+	}
+	if err := e.readGroups(ctx); err != nil {
 		return nil, err
 	}
 	left, err := e.locks(ctx, servers)
@@ -305,8 +312,11 @@ type Wish struct {
 	NICs                   int
 	Nets                   []server.Net
 	Guest                  *server.Guest
-	Tags                   []string
-	Asked                  servertag.Asked
+	// Group is the server group that it is to be in, nil for none, and Members how many that may have; below zero any number.
+	Group   *server.Group
+	Members int64
+	Tags    []string
+	Asked   servertag.Asked
 }
 
 // Create writes down a server that is to be made. Its tags are checked like
@@ -333,6 +343,15 @@ func (e *Engine) CreateMany(ctx context.Context, w *Wish, least, most int) ([]*s
 		return nil, fault.New(fault.WrongState, "networks, keys and user data of servers need format %d of the store, which has %d", format.Guests, now).At("server").
 			WithHint("it is raised when all controllers know it: drover cluster format info")
 	}
+	if w.Group != nil {
+		if w.Backend != "" {
+			return nil, fault.New(fault.Invalid, "Servers of the availability zone %s can be in no group", w.Backend).At("group").
+				WithHint("that cluster places its instances itself; leave the zone out")
+		}
+		if tags, _, err = tags.Want(e.cfg.Policy, servertag.Placed, []string{w.Group.Tag()}, w.Asked); err != nil {
+			return nil, err
+		}
+	}
 	asked := w.Asked
 	asked.ID = w.User
 	made := make([]*server.Server, most)
@@ -349,7 +368,7 @@ func (e *Engine) CreateMany(ctx context.Context, w *Wish, least, most int) ([]*s
 		}
 	}
 	durable := make(chan error, 1)
-	if made, err = e.enqueueNew(made, least, durable); err != nil {
+	if made, err = e.enqueueNew(w, made, least, durable); err != nil {
 		return nil, err
 	}
 	select {
@@ -436,7 +455,7 @@ func (e *Engine) of(project string) iter.Seq[*server.Server] {
 // enqueueNew numbers servers of one project and size and hands them to the store, as many as there is room for, with numbers whose
 // instances are nobody's yet. Numbers reach the store in their order, so that the
 // greatest is written last.
-func (e *Engine) enqueueNew(servers []*server.Server, least int, durable chan<- error) ([]*server.Server, error) {
+func (e *Engine) enqueueNew(w *Wish, servers []*server.Server, least int, durable chan<- error) ([]*server.Server, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.cfg.Room != nil {
@@ -445,6 +464,9 @@ func (e *Engine) enqueueNew(servers []*server.Server, least int, durable chan<- 
 			return nil, err
 		}
 		servers = servers[:n]
+	}
+	if err := e.join(w, len(servers)); err != nil {
+		return nil, err
 	}
 	number, tx := e.number, store.Tx{}
 	for _, s := range servers {

@@ -228,9 +228,10 @@ func (e *Engine) turn(id string) (wake job.Time, err error) {
 		if next == nil || next.Deleting() || next.Deleted != 0 {
 			return next, nil
 		}
-		tags, again := next.Tags.Turn(e.cfg.Policy, sight.Sight)
+		left := e.leaving(next)
+		tags, again := left.Tags.Turn(e.cfg.Policy, sight.Sight)
 		wake = again
-		return next.WithTags(tags), nil
+		return left.WithTags(tags), nil
 	}, keeping(&past))
 	if fault.Is(err, fault.NotFound) || s == nil {
 		return 0, nil

@@ -193,6 +193,37 @@ def check_openstack_rebuild(c):
     assert "OP_INSTANCE_REINSTALL" in str(shown["events"]) and "Success" in str(shown["events"]), shown
 
 
+def check_openstack_groups(c):
+    """Each node takes one server of a group that is apart; a group that is together fits on one."""
+    apart = c.rows("server", "group", "create", "--policy", "anti-affinity", "web")
+    assert "anti-affinity" in str(apart) and apart["members"] in ("", []), apart
+    made, last = [], None
+    while not last:
+        name = "web%d" % (len(made) + 1)
+        c.openstack("server", "create", "--image", "noop", "--flavor", "m1.diskless", "--network", "none", "--hint", "group=" + apart["id"], name)
+        for _ in range(1000):
+            now = c.library().servers.find(name=name)
+            if now.status != "BUILD":
+                break
+            time.sleep(0.05)
+        if now.status == "ACTIVE":
+            made.append(now.id)
+        else:
+            last = now
+    assert made and "%d that have as many of its group as may be on one node" % len(made) in last.fault["message"], last.to_dict()
+    shown = c.rows("server", "group", "show", apart["id"])
+    assert all(one in str(shown["members"]) for one in made), shown
+    assert [row["Name"] for row in c.rows("server", "group", "list")] == ["web"]
+    together = c.rows("--os-compute-api-version", "2.64", "server", "group", "create", "--policy", "affinity", "db")
+    assert together["policy"] == "affinity", together
+    c.nova("boot", "--image", "noop", "--flavor", "m1.diskless", "--nic", "none", "--hint", "group=" + together["id"], "--poll", "db1")
+    assert "anti-affinity" in c.nova("server-group-list"), "the list of nova"
+    refused("same_host", c.openstack, "server", "create", "--image", "noop", "--flavor", "m1.diskless", "--network", "none", "--hint", "same_host=" + made[0], "web5")
+    c.openstack("server", "group", "delete", apart["id"], together["id"])
+    assert c.rows("server", "group", "list") == []
+    c.clean()
+
+
 def check_openstack_events(c):
     made = c.create("web1")
     c.openstack("server", "reboot", "--hard", "--wait", "web1")

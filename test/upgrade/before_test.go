@@ -44,6 +44,7 @@ var lastOf = [format.Newest - format.First]program{
 	{revision: "d65076b"},
 	{revision: "d1c7deb"},
 	{revision: "55095dc"},
+	{revision: "444efe2"},
 }
 
 // startDev starts a program of either kind.

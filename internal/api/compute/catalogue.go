@@ -28,7 +28,7 @@ func listZonesInFull(*request) (result, error) {
 // limitsOf are the resources of which limits tell, by the words that they have there.
 var limitsOf = map[string]string{
 	"maxTotalInstances": quota.Instances, "maxTotalCores": quota.Cores, "maxTotalRAMSize": quota.RAM, "maxServerMeta": quota.Metadata, "maxTotalKeypairs": quota.KeyPairs,
-	"maxServerGroups": "server_groups", "maxServerGroupMembers": "server_group_members", "maxPersonality": "injected_files", "maxPersonalitySize": "injected_file_content_bytes",
+	"maxServerGroups": quota.ServerGroups, "maxServerGroupMembers": quota.ServerGroupMembers, "maxPersonality": "injected_files", "maxPersonalitySize": "injected_file_content_bytes",
 	"maxSecurityGroups": "security_groups", "maxSecurityGroupRules": "security_group_rules", "maxTotalFloatingIps": "floating_ips",
 }
 
@@ -38,8 +38,8 @@ func limits(r *request) (result, error) {
 	if of := r.URL.Query().Get("tenant_id"); r.account.May(rights.Look, rights.Of{Project: of}) != rights.Allowed {
 		return result{}, refused{fault.New(fault.Denied, "Limits are those of one project: that of the token.").At("tenant_id"), http.StatusForbidden}
 	}
-	most, used := r.quota(), r.api.cfg.Engine.Taken(r.session.Project.ID)
-	absolute := object{"totalInstancesUsed": used.Instances, "totalCoresUsed": used.Cores, "totalRAMUsed": used.RAM, "totalServerGroupsUsed": 0}
+	most, used := r.quota(), r.api.cfg.Quotas.Used(r.session.Project.ID)
+	absolute := object{"totalInstancesUsed": used[quota.Instances], "totalCoresUsed": used[quota.Cores], "totalRAMUsed": used[quota.RAM], "totalServerGroupsUsed": used[quota.ServerGroups]}
 	for key, of := range limitsOf {
 		absolute[key] = most[of]
 	}

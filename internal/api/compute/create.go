@@ -46,7 +46,11 @@ type creation struct {
 const anyZone = server.OwnZone
 
 func createServer(r *request) (result, error) {
-	var body struct{ Server *creation }
+	var body struct {
+		Server   *creation
+		Hints    hints `json:"os:scheduler_hints"`
+		OldHints hints `json:"OS-SCH-HNT:scheduler_hints"`
+	}
 	if err := r.read(bodyOfCreation, &body); err != nil {
 		return result{}, err
 	}
@@ -57,6 +61,10 @@ func createServer(r *request) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
+	if wish.Group, err = r.hinted(body.Hints, body.OldHints); err != nil {
+		return result{}, err
+	}
+	wish.Members = r.quota()[quota.ServerGroupMembers]
 	least, most, err := countOf(body.Server)
 	if err != nil {
 		return result{}, err

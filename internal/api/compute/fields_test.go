@@ -93,6 +93,8 @@ func TestFieldsOfTheSchemas(t *testing.T) {
 				r.ofActs(f)
 			case strings.HasPrefix(f.Resource, "quota"):
 				r.ofQuotas(f)
+			case f.Resource == "server_groups":
+				r.ofServerGroups(f)
 			case strings.HasSuffix(f.Action, " query"):
 				r.query(f)
 			case f.Resource == "servers" && kind == "create":
@@ -145,13 +147,13 @@ func (r *rig) creation(f *field) {
 		if version < "2.37" && len(version) <= 4 { // then it need not be said
 			more["networks"] = "none"
 		}
-		made, _ := r.ask(http.MethodPost, nova+"/servers", with(r.creationOf(more), key, w.value), "X-Openstack-Nova-Api-Version", version).read(r)["server"].(map[string]any)["id"].(string)
+		made, _ := r.ask(http.MethodPost, nova+"/servers", with(r.creationOf(more), key, r.filled(w.value)), "X-Openstack-Nova-Api-Version", version).read(r)["server"].(map[string]any)["id"].(string)
 		if s := r.engine.Servers().Get(made); s == nil || !w.done(s) {
 			r.Errorf("in %s the server is %+v", version, s)
 		}
 	}
 	if f.Since != "2.1" {
-		r.explained("before it was there", r.ask(http.MethodPost, nova+"/servers", with(r.creationOf(nil), key, w.value), "X-Openstack-Nova-Api-Version", before(f.Since)), http.StatusBadRequest)
+		r.explained("before it was there", r.ask(http.MethodPost, nova+"/servers", with(r.creationOf(nil), key, r.filled(w.value)), "X-Openstack-Nova-Api-Version", before(f.Since)), http.StatusBadRequest)
 	}
 }
 
@@ -191,7 +193,7 @@ func (r *rig) ofQuotas(f *field) {
 	root, key, _ := strings.Cut(f.Field, ".")
 	values, more := []string{"40000", `"50000"`}, ""
 	switch key {
-	case quota.KeyPairs, quota.Metadata:
+	case quota.KeyPairs, quota.Metadata, quota.ServerGroups:
 		values = []string{"17", `"18"`}
 	case "force": // there are more servers than that
 		values, key, more = []string{"17", `"18"`}, quota.Cores, `,"force":true`

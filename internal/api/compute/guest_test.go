@@ -24,7 +24,13 @@ func (r *rig) furnish() {
 	if a := r.ask(http.MethodPost, nova+"/os-keypairs", `{"keypair":{"name":"mine","public_key":"`+publicKey+`"}}`); a.status != http.StatusCreated && a.status != http.StatusConflict {
 		r.Fatalf("%d %s", a.status, a.text)
 	}
+	if r.group == "" {
+		r.group = r.groupOf(`{"name":"any","policy":"soft-affinity"}`)
+	}
 }
+
+// filled is a value with the group that furnish has made.
+func (r *rig) filled(value string) string { return strings.ReplaceAll(value, "GROUP", r.group) }
 
 // into is what a creation has to say besides for a key to be done.
 func into(key string) map[string]any {

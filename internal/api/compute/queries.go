@@ -20,6 +20,7 @@ var (
 	ofServers  = strictQuery{strictly, slices.Concat(pageKeys, []string{"sort_key", "sort_dir", "all_tenants"}, unheld, keysOf(filters), keysOf(tagFilters))}
 	ofSizes    = strictQuery{strictly, slices.Concat(pageKeys, []string{"is_public", "minRam", "minDisk", "sort_key", "sort_dir"})}
 	ofKeyPairs = strictQuery{strictly, slices.Concat(pageKeys, byUserID.keys)}
+	ofGroups   = strictQuery{strictly, []string{"limit", "offset", "all_projects"}}
 	ofActs     = strictQuery{withActPages, slices.Concat(pageKeys, []string{"changes-since"})}
 	// since266 is ofActs with what came later.
 	since266 = strictQuery{withChangesBefore, append([]string{"changes-before"}, ofActs.keys...)}
@@ -32,7 +33,7 @@ var strictQueries = map[string][]strictQuery{
 	"GET servers": {ofServers}, "GET servers/detail": {ofServers}, "GET flavors": {ofSizes}, "GET flavors/detail": {ofSizes},
 	"GET limits": {{strictly, []string{"tenant_id"}}}, "GET os-keypairs": {ofKeyPairs}, "GET os-keypairs/{}": {byUserID}, "DELETE os-keypairs/{}": {byUserID},
 	"GET os-quota-sets/{}": {byUserID}, "GET os-quota-sets/{}/detail": {byUserID}, "PUT os-quota-sets/{}": {byUserID}, "DELETE os-quota-sets/{}": {byUserID},
-	"GET servers/{}/os-instance-actions": {ofActs, since266},
+	"GET servers/{}/os-instance-actions": {ofActs, since266}, "GET os-server-groups": {ofGroups},
 }
 
 // checkQuery refuses a query by what nobody knows, where the version does.

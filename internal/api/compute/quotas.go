@@ -78,7 +78,7 @@ func showDefaultQuota(r *request) (result, error) {
 // showQuotaInFull shows them with what is used. Of what is counted for each user or server, and of what there is not, that is 0, as in Nova.
 func showQuotaInFull(r *request) (result, error) {
 	return r.quotaSet(func(id string) object {
-		used := quota.Used(r.api.cfg.Engine.Taken(id))
+		used := r.api.cfg.Quotas.Used(id)
 		out := r.shownLimits(r.api.cfg.Quotas.Of(id), false)
 		for name, limit := range out {
 			out[name] = object{"limit": limit, "in_use": used[name], "reserved": 0}

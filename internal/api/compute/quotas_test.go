@@ -44,8 +44,8 @@ func TestQuotasOfAProject(t *testing.T) {
 	r.create("web1")
 	own := nova + "/os-quota-sets/" + r.home.ID
 	for path, want := range map[string]string{
-		own:               `map[cores:-1 id:HOME instances:-1 key_pairs:100 metadata_items:128 ram:-1 server_group_members:0 server_groups:0]`,
-		own + "/defaults": `map[cores:-1 id:HOME instances:-1 key_pairs:100 metadata_items:128 ram:-1 server_group_members:0 server_groups:0]`,
+		own:               `map[cores:-1 id:HOME instances:-1 key_pairs:100 metadata_items:128 ram:-1 server_group_members:10 server_groups:10]`,
+		own + "/defaults": `map[cores:-1 id:HOME instances:-1 key_pairs:100 metadata_items:128 ram:-1 server_group_members:10 server_groups:10]`,
 	} {
 		if got := strings.ReplaceAll(fmt.Sprint(r.ask(http.MethodGet, path+"?user_id=x", "").set(r, "quota_set")), r.home.ID, "HOME"); got != want {
 			t.Errorf("%s: %s", path, got)

@@ -7,7 +7,7 @@ import "github.com/drover-project/drover/internal/intake"
 var (
 	done = intake.Key{Done: true}
 
-	noHints   = intake.Key{Why: "servers are placed by the cluster"}
+	noHints   = intake.Key{Why: "servers are placed by the cluster, beside those of their group or not"}
 	noVolumes = intake.Key{Why: "there are no volumes: a server has the disk of its flavor"}
 	noFiles   = intake.Key{Why: "nothing is put into an instance but what its image installs"}
 	noHost    = intake.Key{Why: "the cluster chooses the node"}
@@ -32,8 +32,8 @@ var (
 			"shared_to_project":          {Why: "a server is its project's alone"},
 			"SNF:key_names":              noFiles,
 		}},
-		"os:scheduler_hints":         noHints,
-		"OS-SCH-HNT:scheduler_hints": noHints,
+		"os:scheduler_hints":         {Done: true, In: bodyOfHints},
+		"OS-SCH-HNT:scheduler_hints": {Done: true, In: bodyOfHints},
 	}
 	bodyOfUpdate = intake.Object{"server": {Done: true, In: intake.Object{
 		"name": done, "description": done, "accessIPv4": done, "accessIPv6": done, "OS-DCF:diskConfig": done,
@@ -50,6 +50,9 @@ var (
 		"OS-FLV-EXT-DATA:ephemeral": {So: []string{"0", `"0"`}, Why: "a server has one disk"},
 		"swap":                      {So: []string{"0", `"0"`}, Why: "a server has one disk"},
 		"rxtx_factor":               {So: []string{"1", "1.0", `"1"`, `"1.0"`}, Why: "nothing shares out the network by flavors"},
+	}}}
+	bodyOfGroup = intake.Object{"server_group": {Done: true, In: intake.Object{
+		"name": done, "policies": done, "policy": done, "rules": {Done: true, In: intake.Object{"max_server_per_host": done}},
 	}}}
 	bodyOfDescription = intake.Object{"flavor": {Done: true, In: intake.Object{"description": done}}}
 	bodyOfAccess      = intake.Object{"addTenantAccess": {Done: true, In: intake.Object{"tenant": done}}, "removeTenantAccess": {Done: true, In: intake.Object{"tenant": done}}}

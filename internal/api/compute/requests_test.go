@@ -62,8 +62,8 @@ var wishes = map[string]wish{
 	"somethingNew":               refused(`1`),
 	"Name":                       refused(`"web8"`), // a key is as it is written
 	"networks ":                  refused(`"none"`),
-	"os:scheduler_hints":         refused(`{"group":"x"}`),
-	"OS-SCH-HNT:scheduler_hints": refused(`{"same_host":"x"}`),
+	"os:scheduler_hints":         {`{"group":"GROUP"}`, func(s *server.Server) bool { return len(s.Groups()) == 1 }},
+	"OS-SCH-HNT:scheduler_hints": {`{"group":"GROUP"}`, func(s *server.Server) bool { return len(s.Groups()) == 1 }},
 }
 
 const noop = "5d7d4e4c-6f4c-4c8b-9a52-0d1f6c0e5a01"
@@ -84,7 +84,7 @@ func TestDoneOrRefused(t *testing.T) {
 	}
 	for key, w := range wishes {
 		before := r.engine.Servers().Len()
-		a := r.ask(http.MethodPost, nova+"/servers", with(r.creationOf(into(key)), key, w.value))
+		a := r.ask(http.MethodPost, nova+"/servers", with(r.creationOf(into(key)), key, r.filled(w.value)))
 		if w.done == nil {
 			if r.explained(key, a, http.StatusBadRequest); !strings.Contains(a.text, strings.TrimSpace(key)) && key != "project" || r.engine.Servers().Len() != before {
 				t.Errorf("%s: %s", key, a.text)

@@ -165,6 +165,13 @@ func (c *cloud) newest() *opcode.Opcode {
 	return c.asked[len(c.asked)-1]
 }
 
+// tagsOf are those of an instance.
+func (c *cloud) tagsOf(instance string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.instances[instance].Tags)
+}
+
 // since tells what the jobs ask for behind so many of them, with these parameters, and how many there are.
 func (c *cloud) since(before int, params ...string) (said string, now int) {
 	c.mu.Lock()
@@ -203,6 +210,8 @@ type rig struct {
 	// takenIn are the images that were uploaded and that the cluster has, refused why it takes none.
 	takenIn sync.Map
 	refused string
+	// group is the id of the server group that furnish has made.
+	group string
 	// noted are the events of changes.
 	noted []audit.Event
 	store *faultstore.Store
@@ -295,7 +304,11 @@ func newRig(t *testing.T) *rig {
 		Servers: func(project string) int { return r.engine.Owns(project) }})
 	r.check(err)
 	r.quotas, err = quota.Open(t.Context(), quota.Config{Store: kept, Picture: r.shown, Note: r.note, Log: log,
-		Used: func(project string) quota.Limits { return quota.Used(r.engine.Taken(project)) }})
+		Used: func(project string) quota.Limits {
+			used := quota.Used(r.engine.Taken(project))
+			used[quota.ServerGroups] = int64(len(r.engine.Groups(project)))
+			return used
+		}})
 	r.check(err)
 	r.engine, err = tagsync.Open(t.Context(), tagsync.Config{Store: kept, Picture: r.shown, Backends: map[string]tagsync.Backend{"": r.cloud, "far": newCloud()},
 		Policy: servertag.DefaultPolicy(), Room: func(project string) server.Amount { return r.quotas.Of(project).Servers() }, Images: server.DefaultImages, Prefix: "snf-", Now: r.now, NewUUID: testkit.NewUUID, Log: log})

@@ -206,7 +206,7 @@ func showServer(r *request) (result, error) {
 func (r *request) single(s *server.Server) object {
 	out := r.full(s)
 	if r.since(withGroups) {
-		out["server_groups"] = []any{} // there are none
+		out["server_groups"] = r.groupsOf(s)
 	}
 	return out
 }

@@ -28,6 +28,8 @@ const (
 	withConsoles      = 6
 	withLock          = 9
 	withKeyUser       = 10
+	withGroupOwner    = 13
+	withSoftPolicies  = 15
 	withDescription   = 19
 	withPast          = 21
 	withTags          = 26
@@ -48,6 +50,7 @@ const (
 	withExtraSpecs    = 61
 	withHosts         = 62
 	withCertificates  = 63
+	withGroupPolicy   = 64
 	withChangesBefore = 66
 	withGroups        = 71
 	withLockReason    = 73

@@ -183,6 +183,8 @@ func serverTagFigures() []query.Field[*server.Server] {
 			Get: func(_ *query.View, s row) query.Cell { return known(s.Tags.Names(servertag.User)) }},
 		{Def: def("system_tags", "SystemTags", query.KindOther, "Tags of the operator that it is to have"),
 			Get: func(_ *query.View, s row) query.Cell { return known(s.Tags.Names(servertag.System)) }},
+		{Def: def("groups", "Groups", query.KindOther, "Ids of the server groups that it is in"),
+			Get: func(_ *query.View, s row) query.Cell { return known(append([]string{}, s.Groups()...)) }},
 		numberField("generation", "Generation", "How often it was changed which tags it is to have", func(s row) int64 { return s.Tags.Generation }),
 		numberField("pending", "Pending", "Number of tags that its cluster does not show yet as they are wanted", func(s row) int64 {
 			return count(s, s.TagPending)

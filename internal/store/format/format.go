@@ -66,10 +66,12 @@ const (
 	// Rebuilds has servers that are rebuilt (anew, of a task; broken, of a server). Programs of before would forget that a job may be with its cluster already, so
 	// that the next one hands it in again, and take a server for whole that could not be rebuilt.
 	Rebuilds = 9
+	// Groups has groups of servers (server-group), which the tags of their servers have placement hold apart or together. Programs of before would place them anywhere.
+	Groups = 10
 )
 
 // Newest is the greatest that this program knows.
-const Newest = Rebuilds
+const Newest = Groups
 
 // formats are all of them, the first one first.
 var formats = [...]string{
@@ -82,6 +84,7 @@ var formats = [...]string{
 	Sizes:      "servers of the Compute API may be given another size, which their users confirm or take back",
 	Uploads:    "users of the Image API may upload images, each of its project alone or of all",
 	Rebuilds:   "servers of the Compute API may be rebuilt, each once for each time that it is asked for",
+	Groups:     "servers of the Compute API may be in groups that keep them apart or together",
 }
 
 // Brought says what a format brought; nothing of one that this program does not know.
