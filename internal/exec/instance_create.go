@@ -266,7 +266,7 @@ func newInstance(env *Env) (*cluster.Instance, error) {
 		return nil, fault.New(fault.WrongState, "Selected hypervisor (%s) not enabled in the cluster (%s)",
 			inst.Hypervisor, strings.Join(c.EnabledHypervisors, ", "))
 	}
-	if inst.Tags, err = cluster.AddTags(nil, op.Strings("tags")); err != nil {
+	if inst.Tags, err = labelled(cluster.KindInstance, nil, op.Strings("tags")); err != nil {
 		return nil, err
 	}
 	if err := setNewParams(op, c, inst); err != nil {

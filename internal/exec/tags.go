@@ -10,6 +10,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/placement"
 )
 
 // tagged returns the object whose tags the opcode is about.
@@ -79,13 +80,23 @@ func answer(result any) Plan {
 }
 
 func tagsSet(_ context.Context, env *Env) (Plan, error) {
-	return changeTags(env, func(t cluster.Tags) (cluster.Tags, error) {
-		return cluster.AddTags(t, env.Op.Strings("tags"))
+	return changeTags(env, func(kind cluster.Kind, t cluster.Tags) (cluster.Tags, error) {
+		return labelled(kind, t, env.Op.Strings("tags"))
 	})
 }
 
+// labelled adds tags to those of an object.
+func labelled(kind cluster.Kind, t cluster.Tags, tags []string) (cluster.Tags, error) {
+	if kind == cluster.KindInstance {
+		if err := placement.CheckTags(tags); err != nil {
+			return nil, err
+		}
+	}
+	return cluster.AddTags(t, tags)
+}
+
 func tagsDel(_ context.Context, env *Env) (Plan, error) {
-	return changeTags(env, func(t cluster.Tags) (cluster.Tags, error) { return untag(t, env.Op.Strings("tags")) })
+	return changeTags(env, func(_ cluster.Kind, t cluster.Tags) (cluster.Tags, error) { return untag(t, env.Op.Strings("tags")) })
 }
 
 // untag takes tags away. One that could not be there is a mistake; so is one that is not
@@ -108,21 +119,21 @@ func untag(t cluster.Tags, tags []string) (cluster.Tags, error) {
 	return rest, nil
 }
 
-func changeTags(env *Env, change func(cluster.Tags) (cluster.Tags, error)) (Plan, error) {
+func changeTags(env *Env, change func(cluster.Kind, cluster.Tags) (cluster.Tags, error)) (Plan, error) {
 	o, err := tagged(env.Op, env.snapshot())
 	if err != nil {
 		return Plan{}, err
 	}
-	if _, err := change(o.Labels()); err != nil {
+	kind, uuid := o.Kind(), o.Identity()
+	if _, err := change(kind, o.Labels()); err != nil {
 		return Plan{}, err
 	}
-	kind, uuid := o.Kind(), o.Identity()
 	return Plan{Change: func(snap *cluster.Snapshot) ([]cluster.Change, any, error) {
 		old := snap.Object(kind, uuid)
 		if old == nil {
 			return nil, nil, fault.New(fault.Conflict, "what the tags are on was removed meanwhile")
 		}
-		tags, err := change(old.Labels())
+		tags, err := change(kind, old.Labels())
 		if err != nil || slices.Equal(tags, old.Labels()) {
 			return nil, nil, err
 		}

@@ -36,11 +36,17 @@ func TestTags(t *testing.T) {
 		r.must(`["b"]`, "OP_TAGS_GET", target)
 		r.refuses("TagError", "Tags cannot be empty", "OP_TAGS_SET", with(target, "ok", ""))
 	}
+	r.refuses("TagError", "Tag drover:placed:beside:web is invalid: nothing is placed by it (drover:placed:apart:GROUP, drover:placed:at-most:N:GROUP, drover:placed:together:GROUP, drover:placed:rather-apart:GROUP and drover:placed:rather-together:GROUP are known)",
+		"OP_TAGS_SET", with(targets[1], "ok", "drover:placed:beside:web"))
 	if got := r.instance("one").Serial; got != 3 {
 		t.Errorf("serial number is %d, want 3 after two changes", got)
 	}
 	r.must("null", "OP_TAGS_SET", with(targets[1], "größe", "размер"))
 	r.must(`["b","größe","размер"]`, "OP_TAGS_GET", targets[1])
+	r.must("null", "OP_TAGS_SET", with(targets[1], "drover:placed:apart:web"))
+	r.must("null", "OP_TAGS_SET", with(targets[2], "drover:placed:beside:web")) // nobody reads it there
+	r.refuses("TagError", "Tag drover:placed: is invalid: nothing is placed by it (drover:placed:apart:GROUP, drover:placed:at-most:N:GROUP, drover:placed:together:GROUP, drover:placed:rather-apart:GROUP and drover:placed:rather-together:GROUP are known)",
+		"OP_INSTANCE_CREATE", placed("two", 100, params{"tags": []any{"drover:placed:"}}))
 }
 
 // TestTagsOfTheInstanceThatIsMeant: its UUID counts, whoever has the name.

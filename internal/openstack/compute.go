@@ -36,6 +36,8 @@ type Server struct {
 	Metadata    map[string]string `json:"metadata"`
 	// KeyName is the key pair that it was made with; nil without one.
 	KeyName *string `json:"key_name"`
+	// Groups are the ids of the server groups that it is in.
+	Groups []string `json:"server_groups,omitempty"`
 	// Addresses are by the names of networks.
 	Addresses map[string][]Address `json:"addresses"`
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
 )
 
 // CompanyPrefix begins the tags of instances that say beside which others each is to run, or not: drover:placed:WORD:GROUP. All instances that have
@@ -66,6 +67,17 @@ func ReadCompany(tag string) (c Company, ok bool) {
 		return Company{}, false
 	}
 	return c, c.Group != ""
+}
+
+// CheckTags refuses tags of an instance that begin as those of its company do, and say nothing that placement knows.
+func CheckTags(tags []string) error {
+	for _, tag := range tags {
+		if _, ok := ReadCompany(tag); !ok && strings.HasPrefix(tag, CompanyPrefix) {
+			return fault.New(fault.BadTag, "Tag %s is invalid: nothing is placed by it", fault.Clip(tag, 128)).At("tags").
+				WithHint("%[1]sapart:GROUP, %[1]sat-most:N:GROUP, %[1]stogether:GROUP, %[1]srather-apart:GROUP and %[1]srather-together:GROUP are known", CompanyPrefix)
+		}
+	}
+	return nil
 }
 
 // company is a group of the instance that is placed, as it stands on the nodes.

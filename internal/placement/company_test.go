@@ -122,5 +122,11 @@ func TestReadCompany(t *testing.T) {
 		if got, ok := placement.ReadCompany(tag); ok {
 			t.Errorf("%s is read as %+v", tag, got)
 		}
+		if err := placement.CheckTags([]string{"x", tag}); (err == nil) != (tag == "apart:g") {
+			t.Errorf("%s: %v", tag, err)
+		}
+	}
+	if err := placement.CheckTags([]string{"x", "drover:placed:apart:g", "drover:offered"}); err != nil {
+		t.Error(err)
 	}
 }

@@ -94,6 +94,9 @@ func showServer(ctx context.Context, sh *shell.Shell, cloud *openstack.Client, s
 		} {
 			t.Add(row[0], row[1])
 		}
+		for _, group := range s.Groups {
+			t.Add("Group:", group)
+		}
 		for _, network := range slices.Sorted(maps.Keys(s.Addresses)) {
 			for _, a := range s.Addresses[network] {
 				t.Add("Address:", a.IP+" ("+network+")")
