@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/drover-project/drover/internal/fault"
 )
 
 // Mirror is for a service that has in memory what the store has of a kind: it lets changes in one at a time, each upon what is stored. A change of
@@ -13,6 +15,10 @@ type Mirror struct {
 	// Read has what is in memory be what the store has.
 	Read func(ctx context.Context) error
 
+	// turn is had by the change that is let in, or is about to be, and made when it is asked for first: who waits behind a store that does not answer may leave, which no
+	// mutex lets it.
+	turn     chan struct{}
+	once     sync.Once
 	changing sync.RWMutex
 	unsure   atomic.Bool
 }
@@ -20,15 +26,26 @@ type Mirror struct {
 // rereadTime is how long a store may take to tell what became of a change before the next one has to ask it.
 const rereadTime = time.Second
 
-// Change begins a change, when those before it are done. Who is let in calls done at its end. The error is why it cannot be told what is stored.
+// Change begins a change, when those before it are done. Who is let in calls done at its end. The error is why it cannot be told what is stored, or why whoever asks
+// does not wait any longer.
 func (m *Mirror) Change(ctx context.Context) (done func(), err error) {
+	m.once.Do(func() { m.turn = make(chan struct{}, 1) })
+	select {
+	case m.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fault.New(fault.Unavailable, "a change before this one is not stored yet: %w", context.Cause(ctx)).WithHint("try again in a while")
+	}
 	m.changing.Lock()
-	if err := m.settle(ctx); err != nil {
+	end := func() {
 		m.changing.Unlock()
+		<-m.turn
+	}
+	if err := m.settle(ctx); err != nil {
+		end()
 		return nil, err
 	}
 	return func() {
-		defer m.changing.Unlock()
+		defer end()
 		if m.unsure.Load() {
 			soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), rereadTime)
 			defer cancel()

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -53,6 +54,37 @@ func TestMirror(t *testing.T) {
 		if (err == nil) != (c.err == nil) || err != nil && err.Error() != c.err.Error() || reads != c.reads || known != c.known || m.Unsure() != c.unsure {
 			t.Errorf("%s: %v, read %d times, known %d, unsure %v", c.name, err, reads, known, m.Unsure())
 		}
+	}
+}
+
+// TestWhoWaitsForAChangeMayLeave: the one before it waits for a store that does not answer. It is let in when that ends, and no other meanwhile.
+func TestWhoWaitsForAChangeMayLeave(t *testing.T) {
+	m := &store.Mirror{Read: func(context.Context) error { return nil }}
+	done, err := m.Change(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := m.Change(ctx); !fault.Is(err, fault.Unavailable) || !errors.Is(err, context.Canceled) {
+		t.Errorf("who left is told %v", err)
+	}
+	let := make(chan error, 1)
+	var ended atomic.Bool
+	go func() {
+		done, err := m.Change(t.Context())
+		if err == nil {
+			defer done()
+		}
+		if err == nil && !ended.Load() {
+			err = errors.New("it was let in before the first one had ended")
+		}
+		let <- err
+	}()
+	ended.Store(true)
+	done()
+	if err := <-let; err != nil {
+		t.Error(err)
 	}
 }
 
