@@ -41,6 +41,8 @@ type rig struct {
 	events []string
 	counts []Outcome
 	line   console.Line
+	// screen is what is shown in place of one that says what it is told.
+	screen io.ReadWriteCloser
 }
 
 // echo is a guest that says what it is told.
@@ -113,6 +115,9 @@ func (r *rig) ReadConsole(ctx context.Context, instance string, at uint64, wait 
 func (r *rig) TypeConsole(_ context.Context, _ string, keys []byte) error { return r.line.Type(keys) }
 
 func (r *rig) OpenScreen(ctx context.Context, _ string) (io.ReadWriteCloser, error) {
+	if r.screen != nil {
+		return r.screen, nil
+	}
 	ours, theirs := net.Pipe()
 	context.AfterFunc(ctx, func() { _ = ours.Close() })
 	go func() {
@@ -224,6 +229,35 @@ func (c *client) key(keys string) {
 	c.Helper()
 	if err := c.Write(c.Context(), websocket.MessageBinary, []byte(keys)); err != nil {
 		c.Fatal(err)
+	}
+}
+
+// ending is the screen of a machine that takes no keys any more, and then ends.
+type ending struct {
+	typed chan struct{}
+	once  sync.Once
+}
+
+func (e *ending) Read([]byte) (int, error) {
+	<-e.typed
+	return 0, io.EOF
+}
+
+func (e *ending) Write([]byte) (int, error) {
+	defer e.once.Do(func() { close(e.typed) })
+	return 0, io.ErrClosedPipe
+}
+
+func (e *ending) Close() error { return nil }
+
+// TestKeysForAMachineThatHasEnded: who types as it ends is told of that, and of nothing else.
+func TestKeysForAMachineThatHasEnded(t *testing.T) {
+	r := newRig(t, nil)
+	r.screen = &ending{typed: make(chan struct{})}
+	screen := r.opens(r.issue(console.VNC))
+	screen.key("x")
+	if status, why := screen.ends(); status != websocket.StatusNormalClosure || why != "the machine has ended" {
+		t.Errorf("it ends with %v, %s", status, why)
 	}
 }
 

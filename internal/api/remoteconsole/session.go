@@ -131,14 +131,12 @@ func (s *session) screen(ctx context.Context) error {
 			if err == nil && kind != websocket.MessageBinary {
 				err = fault.New(fault.Invalid, "a screen takes binary messages alone")
 			}
-			if err == nil {
-				_, err = screen.Write(message)
-			}
 			if err != nil {
 				end(err)
 				_ = screen.Close()
 				return
 			}
+			_, _ = screen.Write(message) // to a machine that may have ended: what is read tells
 		}
 	}()
 	for piece := make([]byte, 32<<10); ; {

@@ -2,6 +2,8 @@ package kvm
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net"
 	"os"
 	"regexp"
@@ -81,6 +83,15 @@ type viewer struct {
 	net.Conn
 	once  sync.Once
 	count *atomic.Int32
+}
+
+// Read implements net.Conn. A machine that ends while keys are on their way to it, which it did not read, ends the connection no otherwise than one that has read all.
+func (v *viewer) Read(p []byte) (int, error) {
+	n, err := v.Conn.Read(p)
+	if errors.Is(err, syscall.ECONNRESET) {
+		err = io.EOF
+	}
+	return n, err
 }
 
 // Close implements net.Conn.

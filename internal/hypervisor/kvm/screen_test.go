@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -103,5 +104,28 @@ func TestScreen(t *testing.T) {
 	n.start(d, spec)
 	if _, err := d.Screen(t.Context(), one); !fault.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "vga") {
 		t.Errorf("of a machine without one: %v", err)
+	}
+}
+
+// TestAScreenEndsWithItsMachine: whether or not that read all that was typed.
+func TestAScreenEndsWithItsMachine(t *testing.T) {
+	for _, keys := range []string{"", "keys"} {
+		ours, theirs, err := connection()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var count atomic.Int32
+		v := &viewer{Conn: ours, count: &count}
+		_, e1 := io.WriteString(v, keys)
+		_, e2 := theirs.WriteString("drawn")
+		if err := errors.Join(e1, e2, theirs.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if drawn, err := io.ReadAll(v); err != nil || keys == "" && string(drawn) != "drawn" {
+			t.Errorf("with %q on their way it ends behind %q with %v", keys, drawn, err)
+		}
+		if err := v.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
