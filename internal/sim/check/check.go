@@ -64,6 +64,8 @@ const (
 	LeftTold      = "a job tells what it leaves"
 	UponStored    = "a server is changed upon what is stored of it"
 	Cleared       = "what jobs left is cleared when somebody asks for it"
+	RebuiltOnce   = "a rebuild is handed in once, and done or told"
+	InGroups      = "a server is in the groups that there are, and its instance has their tags"
 	FormatRaised  = "a group raises the format of its store as far as all know it"
 )
 

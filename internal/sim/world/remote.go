@@ -12,6 +12,7 @@ import (
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
+	"github.com/drover-project/drover/internal/sim/check"
 	"github.com/drover-project/drover/internal/sim/plan"
 	"github.com/drover-project/drover/internal/tagsync"
 )
@@ -33,6 +34,10 @@ type remote struct {
 	away     int
 	// foreign are instances of somebody else, as they were, by name.
 	foreign map[string]instance
+	// keyed: it knows submission keys of rebuilds, too. A stock Ganeti knows none; there it is the controller that hands in no other.
+	keyed bool
+	// rebuilds are how jobs of rebuilds ended, by who asked for each.
+	rebuilds map[string]*remoteJob
 }
 
 // instance is one of the cluster.
@@ -45,7 +50,7 @@ type instance struct {
 
 // remoteJob is a job of the cluster.
 type remoteJob struct {
-	op *opcode.Opcode
+	ops []*opcode.Opcode
 	// foreign: somebody else asked for it.
 	foreign bool
 	over    bool
@@ -53,7 +58,7 @@ type remoteJob struct {
 }
 
 func newRemote(w *world) *remote {
-	return &remote{w: w, foreign: map[string]instance{}, instances: map[string]*instance{}, jobs: map[job.ID]*remoteJob{}, keys: map[string]job.ID{}, busy: map[string]chan struct{}{}, changed: make(chan struct{})}
+	return &remote{w: w, keyed: w.streams.IntN("keys", 2) == 0, rebuilds: map[string]*remoteJob{}, foreign: map[string]instance{}, instances: map[string]*instance{}, jobs: map[job.ID]*remoteJob{}, keys: map[string]job.ID{}, busy: map[string]chan struct{}{}, changed: make(chan struct{})}
 }
 
 // goAway has the cluster answer nobody; what is returned ends that.
@@ -79,18 +84,26 @@ func (c *remote) someoneElses() {
 	}
 }
 
-// submit takes a job, once under a key.
-func (c *remote) submit(key string, op *opcode.Opcode) job.ID {
+// submit takes a job, once under a key if it knows such of it.
+func (c *remote) submit(key string, ops []*opcode.Opcode) job.ID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if id := c.keys[key]; id != 0 {
+	asked := rebuildOf(ops)
+	if id := c.keys[key]; id != 0 && (c.keyed || asked == "") {
 		c.w.Reached.Add("a cluster is handed a job again")
 		return id
 	}
-	id := c.begin(&remoteJob{op: op})
+	op, j := ops[0], &remoteJob{ops: ops}
+	if asked != "" {
+		if c.rebuilds[asked] != nil {
+			c.w.verdict.Breakf(check.RebuiltOnce, "the cluster has a rebuild of %s already: %s", instanceOf(op), asked)
+		}
+		c.rebuilds[asked] = j
+	}
+	id := c.begin(j)
 	c.keys[key] = id
 	if op.ID == "OP_INSTANCE_CREATE" && c.w.streams.IntN("neighbour", neighbours) == 0 {
-		c.begin(&remoteJob{op: op, foreign: true})
+		c.begin(&remoteJob{ops: ops, foreign: true})
 	}
 	return id
 }
@@ -98,6 +111,16 @@ func (c *remote) submit(key string, op *opcode.Opcode) job.ID {
 // neighbours is how many creations there are to one whose name somebody else asks for at that moment, too: which of the two comes
 // first is anybody's guess. The cluster had no such instance when the name was chosen.
 const neighbours = 5
+
+// rebuildOf is who asked for the rebuild that a job is; empty for any other.
+func rebuildOf(ops []*opcode.Opcode) string {
+	i := slices.IndexFunc(ops, func(op *opcode.Opcode) bool { return op.ID == "OP_INSTANCE_REINSTALL" })
+	if i < 0 {
+		return ""
+	}
+	trail := ops[i].Reason
+	return trail[len(trail)-1].Reason
+}
 
 // begin has a job run. The caller holds the mutex.
 func (c *remote) begin(j *remoteJob) job.ID {
@@ -117,7 +140,7 @@ func instanceOf(op *opcode.Opcode) string {
 
 // run does a job, when those before it about its instance are done.
 func (c *remote) run(id job.ID, j *remoteJob) {
-	name := instanceOf(j.op)
+	name := instanceOf(j.ops[0])
 	c.mu.Lock()
 	before, done := c.busy[name], make(chan struct{})
 	c.busy[name] = done
@@ -128,7 +151,11 @@ func (c *remote) run(id job.ID, j *remoteJob) {
 	began := job.At(time.Now())
 	time.Sleep(c.w.streams.Between("cluster/"+name, 100*time.Millisecond, 6*time.Second))
 	c.mu.Lock()
-	j.outcome = c.do(name, j.op)
+	for _, op := range j.ops {
+		if j.outcome = c.do(name, op); !j.outcome.OK {
+			break
+		}
+	}
 	if j.foreign && j.outcome.OK {
 		c.estranged(name)
 	}
@@ -138,7 +165,7 @@ func (c *remote) run(id job.ID, j *remoteJob) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	j.over, j.outcome.Began, j.outcome.Ended = true, changed, job.At(time.Now())
-	c.w.tellf("cluster", "job %d, %s %s, ends: %v %s", id, j.op.ID, name, j.outcome.OK, j.outcome.Text)
+	c.w.tellf("cluster", "job %d, %s %s, ends: %v %s", id, j.ops[0].ID, name, j.outcome.OK, j.outcome.Text)
 	c.tell(name)
 	close(done)
 }
@@ -256,15 +283,40 @@ func (b ofCluster) Submit(ctx context.Context, key string, ops ...*opcode.Opcode
 	if err := b.reach(ctx); err != nil {
 		return 0, err
 	}
-	id := b.submit(key, ops[0])
+	id := b.submit(key, ops)
 	return id, b.back()
 }
 
 // Newest implements tagsync.Backend.
-func (ofCluster) Newest(context.Context) (job.ID, bool, error) { return 0, true, nil }
+func (b ofCluster) Newest(ctx context.Context) (id job.ID, keyed bool, err error) {
+	if b.keyed {
+		return 0, true, nil
+	}
+	if err := b.reach(ctx); err != nil {
+		return 0, false, err
+	}
+	b.mu.Lock()
+	id = b.newest
+	b.mu.Unlock()
+	return id, false, b.back()
+}
 
-// Find implements tagsync.Backend.
-func (ofCluster) Find(context.Context, job.ID, ...*opcode.Opcode) (job.ID, error) { return 0, nil }
+// Find implements tagsync.Backend: a stock Ganeti keeps no reason of reinstallations, so it is the first of the instance behind a job.
+func (b ofCluster) Find(ctx context.Context, after job.ID, ops ...*opcode.Opcode) (job.ID, error) {
+	if err := b.reach(ctx); err != nil {
+		return 0, err
+	}
+	b.mu.Lock()
+	found := job.ID(0)
+	for id := after + 1; id <= b.newest && found == 0; id++ {
+		if j := b.jobs[id]; rebuildOf(j.ops) != "" && instanceOf(j.ops[0]) == instanceOf(ops[0]) {
+			b.w.Reached.Add("a rebuild is found where it was handed in")
+			found = id
+		}
+	}
+	b.mu.Unlock()
+	return found, b.back()
+}
 
 // Look implements tagsync.Backend.
 func (b ofCluster) Look(ctx context.Context, ref server.Ref, jobs []job.ID) (server.Sight, error) {

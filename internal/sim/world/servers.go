@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,6 +44,8 @@ type user struct {
 	*client
 
 	ids []string // of the servers that were acknowledged
+	// group is one in which it makes servers; nil for none.
+	group *server.Group
 }
 
 // openServers opens the engine of servers in a term.
@@ -89,7 +92,12 @@ func (u *user) wish(n int) {
 	case 6:
 		u.begin(id, server.Start)
 	default:
-		if n%3 == 0 {
+		switch n % 3 {
+		case 1:
+			u.rebuild(id)
+		case 2:
+			u.regroup()
+		default:
 			u.ids = slices.DeleteFunc(u.ids, func(x string) bool { return x == id })
 			u.begin(id, server.Delete)
 		}
@@ -120,7 +128,7 @@ func (u *user) create() {
 	name := fmt.Sprintf("%s-%d", u.name, len(u.ids))
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
-	s, err := t.servers.Create(ctx, &tagsync.Wish{Name: name, Project: "p", User: u.name, Flavor: server.DefaultFlavors()[3], Image: t.servers.Images()[0], Tags: []string{"made"}, Asked: u.by(t)})
+	s, err := t.servers.Create(ctx, &tagsync.Wish{Name: name, Project: "p", User: u.name, Flavor: server.DefaultFlavors()[0], Image: t.servers.Images()[0], Group: u.group, Members: -1, Tags: []string{"made"}, Asked: u.by(t)})
 	if err != nil || ctx.Err() != nil || t.life.cross(plan.Told) != nil {
 		u.w.tellf(u.name, "does not know what became of server %s", name)
 		return
@@ -137,6 +145,8 @@ type wanted struct {
 	by string
 	// deleted: somebody asked for its end.
 	deleted bool
+	// rebuilds are the requests for it to be rebuilt that were acknowledged.
+	rebuilds []string
 }
 
 // begin has something done to a server; it may be refused.
@@ -150,6 +160,40 @@ func (u *user) begin(id string, do server.Do) {
 	u.midst(t)
 	_, err := t.servers.Begin(id, do, u.by(t))
 	u.w.tellf(u.name, "%s %s: %v", do, id, fault.CodeOf(err))
+}
+
+// rebuild asks for a rebuild of a server, and keeps in mind that it was taken.
+func (u *user) rebuild(id string) {
+	t := u.leader()
+	u.midst(t)
+	by := u.by(t)
+	_, err := t.servers.Rebuild(id, server.Renewal{Image: t.servers.Images()[0]}, by, func(s *server.Server) (*server.Server, error) { return s, nil })
+	u.w.tellf(u.name, "rebuild %s (%s): %v", id, by.Request, fault.CodeOf(err))
+	if err != nil || t.life.cross(plan.Told) != nil {
+		return
+	}
+	u.w.mu.Lock()
+	defer u.w.mu.Unlock()
+	u.w.servers[id].rebuilds = append(u.w.servers[id].rebuilds, by.Request)
+}
+
+// regroup makes a group of servers, or removes the one that there is.
+func (u *user) regroup() {
+	t := u.leader()
+	u.midst(t)
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	if u.group != nil {
+		err := t.servers.RemoveGroup(ctx, "p", u.group.ID)
+		u.w.tellf(u.name, "removes group %s: %v", u.group.ID, fault.CodeOf(err))
+		u.group = nil
+		return
+	}
+	g, err := t.servers.AddGroup(ctx, server.Group{Name: u.name, Project: "p", User: u.name, Policy: server.AntiAffinity}, -1)
+	u.w.tellf(u.name, "makes group %+v: %v", g, fault.CodeOf(err))
+	if err == nil {
+		u.group = g
+	}
 }
 
 // wished takes in what is stored of servers. What users want of one stays as long as its record does, be its instance there or not.
@@ -184,7 +228,7 @@ func (t *term) serversUndone() string {
 		if s.Deleted != 0 && t.life.w.cluster.has(s.UUID) {
 			return fmt.Sprintf("server %s is said to be gone (%s), and its instance is there", s.ID, s.Gone)
 		}
-		if len(s.Tasks) > 0 || s.Status() != server.Failed && s.PendingTags() != 0 || len(s.Tags.Jobs) > 0 {
+		if len(s.Tasks) > 0 || (s.Status() != server.Failed || s.Broken != nil) && s.PendingTags() != 0 || len(s.Tags.Jobs) > 0 {
 			return fmt.Sprintf("server %s is %s, with %d tasks, %d jobs, and its tags are %+v", s.ID, s.Status(), len(s.Tasks), len(s.Tags.Jobs), s.Tags.Tags)
 		}
 	}
@@ -212,13 +256,48 @@ func (t *term) serversStored() {
 	}
 }
 
+// rebuilt holds what a server tells of its rebuilds against what its users were told, and against its cluster.
+func (t *term) rebuilt(s *server.Server) {
+	w := t.life.w
+	for _, request := range w.servers[s.ID].known() {
+		i := slices.IndexFunc(s.Done, func(a server.Act) bool { return a.Do == server.Rebuild && a.Asked.Request == request })
+		if i < 0 {
+			w.verdict.Breakf(check.RebuiltOnce, "the rebuild of server %s that %s asked for was acknowledged, and nothing is told of it: %+v", s.ID, request, s.Done)
+			continue
+		}
+		var j *remoteJob
+		for asked, job := range w.cluster.rebuilds {
+			if strings.HasSuffix(asked, ", request "+request) {
+				j = job
+			}
+		}
+		failed := s.Done[i].Failed
+		switch {
+		case failed == "" && (j == nil || !j.outcome.OK):
+			w.verdict.Breakf(check.RebuiltOnce, "server %s was rebuilt as %s asked, it says, and its cluster has %+v", s.ID, request, j)
+		case failed != "":
+			w.Reached.Add("a rebuild is told as failed")
+		default:
+			w.Reached.Add("a server is rebuilt")
+		}
+	}
+}
+
+// known are the rebuilds that were acknowledged; none of a server of which nobody was told.
+func (s *wanted) known() []string {
+	if s == nil {
+		return nil
+	}
+	return s.rebuilds
+}
+
 // serversAgree holds servers against their cluster.
 func (t *term) serversAgree() {
 	w := t.life.w
 	t.serversStored()
 	owned := map[string]bool{}
 	for s := range t.servers.Servers().All() {
-		if s.Status() == server.Failed || s.Deleted != 0 {
+		if s.Status() == server.Failed && s.Broken == nil || s.Deleted != 0 {
 			w.Reached.Add("servers: " + string(s.Status()))
 			continue
 		}
@@ -229,13 +308,25 @@ func (t *term) serversAgree() {
 			continue
 		}
 		names := s.Tags.Names(servertag.User)
+		grouped := s.Tags.Wanted(servertag.Placed)
+		for _, group := range s.Groups() {
+			if w.Reached.Add("a server is in a group at the end"); !t.servers.HasGroup(group) {
+				w.verdict.Breakf(check.InGroups, "server %s is in the group %s, which there is not", s.ID, group)
+			}
+		}
+		for _, tag := range grouped {
+			if !i.tags[tag.Raw] {
+				w.verdict.Breakf(check.InGroups, "%s of server %s is not on its instance, which has %v", tag.Raw, s.ID, i.tags)
+			}
+		}
+		t.rebuilt(s)
 		for _, name := range names {
 			if raw := s.Tags.Find(servertag.User, name).Raw; !i.tags[raw] {
 				w.verdict.Breakf(check.TagsWanted, "%s of server %s is not on its instance, which has %v", raw, s.ID, i.tags)
 			}
 		}
-		if len(names) != len(i.tags) {
-			w.verdict.Breakf(check.TagsWanted, "server %s is to have %v, and its instance has %v", s.ID, names, i.tags)
+		if len(names)+len(grouped) != len(i.tags) {
+			w.verdict.Breakf(check.TagsWanted, "server %s is to have %v and to be in %v, and its instance has %v", s.ID, names, s.Groups(), i.tags)
 		}
 	}
 	for id, s := range w.servers {
