@@ -51,8 +51,8 @@ func TestCompany(t *testing.T) {
 			tags = append(tags, placement.CompanyPrefix+tag)
 		}
 		others := cluster.NewTags(tags...)
-		if strings.HasSuffix(tags[0], "h") {
-			others = cluster.NewTags(strings.TrimSuffix(tags[0], "h") + "g")
+		if wish, other := strings.CutSuffix(tags[0], "h"); other {
+			others = cluster.NewTags(wish + "g")
 		}
 		s.node("node1", "g1")
 		s.node("node2", "g1")
