@@ -114,6 +114,7 @@ func SystemImages(on map[string][]string) (all Images) {
 		switch {
 		case system == first:
 			m = DefaultImages()[0]
+			m.OS = system // as the clusters that have it call it: a stock Ganeti asks for the variant
 		case m.Name == DefaultImages()[0].Name: // which is taken
 			m.Name += " without variants"
 		}

@@ -29,11 +29,8 @@ const rereadTime = time.Second
 // Change begins a change, when those before it are done. Who is let in calls done at its end. The error is why it cannot be told what is stored, or why whoever asks
 // does not wait any longer.
 func (m *Mirror) Change(ctx context.Context) (done func(), err error) {
-	m.once.Do(func() { m.turn = make(chan struct{}, 1) })
-	select {
-	case m.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, fault.New(fault.Unavailable, "a change before this one is not stored yet: %w", context.Cause(ctx)).WithHint("try again in a while")
+	if err := m.await(ctx); err != nil {
+		return nil, err
 	}
 	m.changing.Lock()
 	end := func() {
@@ -52,6 +49,22 @@ func (m *Mirror) Change(ctx context.Context) (done func(), err error) {
 			_ = m.settle(soon) // or whoever comes next finds it out
 		}
 	}, nil
+}
+
+// await takes the turn. It goes to whoever asks where nobody has it, also to one whose context has ended.
+func (m *Mirror) await(ctx context.Context) error {
+	m.once.Do(func() { m.turn = make(chan struct{}, 1) })
+	select {
+	case m.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case m.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fault.New(fault.Unavailable, "a change before this one is not stored yet: %w", context.Cause(ctx)).WithHint("try again in a while")
+	}
 }
 
 // Share keeps changes away until done is called, and nobody else who shares.

@@ -43,7 +43,7 @@ func TestSystemsAreImages(t *testing.T) {
 	for _, m := range all {
 		ids[m.ID] = true
 	}
-	if len(ids) != len(all) || all[3].ID != server.DefaultImages()[0].ID || all[3].OS != "noop" || all[1].OS != "debootstrap+minimal" {
+	if len(ids) != len(all) || all[3].ID != server.DefaultImages()[0].ID || all[3].OS != "noop+default" || all[1].OS != "debootstrap+minimal" {
 		t.Errorf("%+v", all)
 	}
 	if again := open(t, map[string]systems.Cluster{"far": has("debootstrap+minimal")}).Images(); again[0].ID != all[1].ID {
@@ -79,6 +79,11 @@ func TestOneIDIsOneImage(t *testing.T) {
 		ids := map[string]bool{}
 		for _, m := range all {
 			ids[m.ID] = true
+			for _, cluster := range m.Clusters {
+				if has := map[string][]string{"": c.own, "far": c.far}[cluster]; !slices.Contains(has, m.OS) {
+					t.Errorf("%s: %s is made of %s, and the cluster %q has %q", what, m.Name, m.OS, cluster, has)
+				}
+			}
 		}
 		if m, err := all.Find(first.ID); err != nil || m.Name != first.Name || m.Fits(c.zone, server.Flavor{}) != nil || len(ids) != len(all) {
 			t.Errorf("%s: %+v, %v", what, all, err)
