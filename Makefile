@@ -92,8 +92,8 @@ wire-diff: ## make CALLS random calls, drawn from SEED, to a real Ganeti and to 
 	DROVER_WIRE_SEED=$(or $(SEED),1) DROVER_WIRE_CALLS=$(or $(CALLS),200) CGO_ENABLED=0 $(GO) test -tags ganeti -count=1 -v -timeout 3h -run TestWire ./test/wire
 
 .PHONY: stock-ganeti
-stock-ganeti: ## burn in servers on a real Ganeti, which is brought up in namespaces (root)
-	CGO_ENABLED=0 $(GO) test -tags ganeti -count=1 -v -timeout $(TEST_TIMEOUT) -run TestBurninOnStockGaneti ./test/compute
+stock-ganeti: ## burn in and rebuild servers on a real Ganeti, which is brought up in namespaces (root)
+	CGO_ENABLED=0 $(GO) test -tags ganeti -count=1 -v -timeout $(TEST_TIMEOUT) -run 'Test(Burnin|Rebuild)OnStockGaneti' ./test/compute
 
 .PHONY: upgrade-test
 upgrade-test: test-deps ## hold this program and one that knows of no formats against one store, in turns and together
