@@ -81,26 +81,29 @@ func (e *Engine) HasGroup(id string) bool {
 	return e.groups[id].Group != nil
 }
 
-// Members are the ids of the servers of a group, the oldest first, with those that are on their way into the store.
-func (e *Engine) Members(g *server.Group) []string {
+// Members are the ids of the servers of a project that are in groups, by these, the oldest first, with those that are on their way into the store.
+func (e *Engine) Members(project string) map[string][]string {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.members(g)
+	grouped := e.grouped(project)
+	e.mu.Unlock()
+	slices.SortFunc(grouped, func(a, b *server.Server) int { return cmp.Compare(a.Number, b.Number) })
+	ids := map[string][]string{}
+	for _, s := range grouped {
+		for _, group := range s.Groups() {
+			ids[group] = append(ids[group], s.ID)
+		}
+	}
+	return ids
 }
 
-func (e *Engine) members(g *server.Group) []string {
-	var all []*server.Server
-	for s := range e.of(g.Project) {
-		if s.In(g.ID) {
+// grouped are the servers of a project that are in a group. The caller holds mu.
+func (e *Engine) grouped(project string) (all []*server.Server) {
+	for s := range e.of(project) {
+		if s.Deleted == 0 && len(s.Groups()) > 0 {
 			all = append(all, s)
 		}
 	}
-	slices.SortFunc(all, func(a, b *server.Server) int { return cmp.Compare(a.Number, b.Number) })
-	ids := make([]string, len(all))
-	for i, s := range all {
-		ids[i] = s.ID
-	}
-	return ids
+	return all
 }
 
 // AddGroup writes down a new server group. Denied when its project has as many as it may have; a limit below zero is none.
@@ -140,7 +143,7 @@ func (e *Engine) RemoveGroup(ctx context.Context, project, id string) error {
 	defer func() {
 		done() // behind which it is known whether the group is there
 		if g != nil {
-			for _, member := range e.Members(g) {
+			for _, member := range e.Members(project)[id] {
 				e.kick(member)
 			}
 		}
@@ -175,7 +178,13 @@ func (e *Engine) join(w *Wish, count int) error {
 	if g.Group == nil || g.going {
 		return fault.New(fault.Invalid, "%s", errNoGroup(w.Group.ID).Error()).At("group")
 	}
-	if has := int64(len(e.members(g.Group))); w.Members >= 0 && has+int64(count) > w.Members {
+	has := int64(0)
+	for _, s := range e.grouped(g.Project) {
+		if s.In(g.ID) {
+			has++
+		}
+	}
+	if w.Members >= 0 && has+int64(count) > w.Members {
 		return fault.New(fault.Denied, "Quota exceeded, too many servers in group").At("group").WithHint("it has %d, and may have %d", has, w.Members)
 	}
 	return nil

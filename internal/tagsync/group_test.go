@@ -50,8 +50,8 @@ func TestGroupsLast(t *testing.T) {
 	}
 	r.stop()
 	r.start()
-	if got, err := r.engine.Group("p", g.ID); err != nil || *got != *g || !slices.Equal(r.engine.Members(got), []string{s.ID}) {
-		t.Errorf("behind a restart it is %+v with %q, %v", got, r.engine.Members(g), err)
+	if got, err := r.engine.Group("p", g.ID); err != nil || *got != *g || !slices.Equal(r.engine.Members("p")[g.ID], []string{s.ID}) {
+		t.Errorf("behind a restart it is %+v with %q, %v", got, r.engine.Members("p")[g.ID], err)
 	}
 	if _, err := r.engine.Group("other", g.ID); !fault.Is(err, fault.NotFound) {
 		t.Errorf("another project's: %v", err)
@@ -136,7 +136,7 @@ func TestWhoIsTakenOutOfAGroupOnItsClusterIsInNone(t *testing.T) {
 	s := r.made(g)
 	r.finish("OP_TAGS_DEL", tagParams(s, "drover:placed:apart:"+g.ID))
 	r.until(s.ID, "has left the group", func(s *server.Server) bool { return len(s.Groups()) == 0 })
-	if got := r.engine.Members(g); len(got) != 0 {
+	if got := r.engine.Members("p")[g.ID]; len(got) != 0 {
 		t.Errorf("in it are %q", got)
 	}
 }
@@ -163,7 +163,7 @@ func TestGroupsAreOfTheOwnCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := len(r.engine.Members(g)); got != 4 {
+	if got := len(r.engine.Members("p")[g.ID]); got != 4 {
 		t.Errorf("%d are in it", got)
 	}
 }

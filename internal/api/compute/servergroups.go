@@ -11,10 +11,9 @@ import (
 	"github.com/drover-project/drover/internal/server"
 )
 
-// groupBody is a server group as it is shown.
-func (r *request) groupBody(g *server.Group) object {
-	members := r.api.cfg.Engine.Members(g)
-	out := object{"id": g.ID, "name": g.Name, "members": members}
+// groupBody is a server group as it is shown, with the servers of its project that are in groups.
+func (r *request) groupBody(g *server.Group, members map[string][]string) object {
+	out := object{"id": g.ID, "name": g.Name, "members": append([]string{}, members[g.ID]...)}
 	if r.since(withGroupOwner) {
 		out["project_id"], out["user_id"] = g.Project, g.User
 	}
@@ -57,9 +56,12 @@ func listGroups(r *request) (result, error) {
 	}
 	all := r.api.cfg.Engine.Groups(project)
 	all = all[min(skip, len(all)):]
-	out := []any{}
+	out, members := []any{}, map[string]map[string][]string{} // by project
 	for _, g := range all[:min(limit, len(all))] {
-		out = append(out, r.groupBody(g))
+		if members[g.Project] == nil {
+			members[g.Project] = r.api.cfg.Engine.Members(g.Project)
+		}
+		out = append(out, r.groupBody(g, members[g.Project]))
 	}
 	return result{http.StatusOK, object{"server_groups": out}}, nil
 }
@@ -69,7 +71,7 @@ func showGroup(r *request) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	return result{http.StatusOK, object{"server_group": r.groupBody(g)}}, nil
+	return result{http.StatusOK, object{"server_group": r.groupBody(g, r.api.cfg.Engine.Members(g.Project))}}, nil
 }
 
 func deleteGroup(r *request) (result, error) {
@@ -109,7 +111,7 @@ func addGroup(r *request) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	return result{http.StatusOK, object{"server_group": r.groupBody(made)}}, nil
+	return result{http.StatusOK, object{"server_group": r.groupBody(made, nil)}}, nil
 }
 
 // group reads what group is wanted.
