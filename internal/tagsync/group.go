@@ -17,16 +17,9 @@ const KindGroup store.Kind = "server-group"
 
 func groupKey(id string) store.Key { return store.Key{Kind: KindGroup, ID: id} }
 
-// known is a server group. going: it is being removed, and nobody joins it any more.
-type known struct {
-	*server.Group
-
-	going bool
-}
-
 // readGroups reads the server groups that are stored.
 func (e *Engine) readGroups(ctx context.Context) error {
-	groups := map[string]known{}
+	groups := map[string]*server.Group{}
 	for o, err := range e.cfg.Store.List(ctx, KindGroup, store.Options{}) {
 		if err != nil {
 			return err
@@ -36,7 +29,7 @@ func (e *Engine) readGroups(ctx context.Context) error {
 			e.cfg.Log.Error("an object cannot be read and is set aside; restore it from a backup", "object", "server group "+o.ID)
 			g = &server.Group{ID: o.ID}
 		}
-		groups[o.ID] = known{Group: g}
+		groups[o.ID] = g
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -50,7 +43,7 @@ func (e *Engine) Groups(project string) (out []*server.Group) {
 	defer e.mu.Unlock()
 	for _, g := range e.groups {
 		if g.Name != "" && (project == "" || g.Project == project) {
-			out = append(out, g.Group)
+			out = append(out, g)
 		}
 	}
 	slices.SortFunc(out, func(a, b *server.Group) int {
@@ -68,8 +61,8 @@ func errNoGroup(id string) *fault.Error {
 func (e *Engine) Group(project, id string) (*server.Group, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if g := e.groups[id]; g.Group != nil && !g.going && g.Name != "" && g.Project == project {
-		return g.Group, nil
+	if g := e.groups[id]; g != nil && g.Name != "" && g.Project == project {
+		return g, nil
 	}
 	return nil, errNoGroup(id)
 }
@@ -78,7 +71,7 @@ func (e *Engine) Group(project, id string) (*server.Group, error) {
 func (e *Engine) HasGroup(id string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.groups[id].Group != nil
+	return e.groups[id] != nil
 }
 
 // Members are the ids of the servers of a project that are in groups, by these, the oldest first, with those that are on their way into the store.
@@ -129,11 +122,11 @@ func (e *Engine) AddGroup(ctx context.Context, g server.Group, most int64) (*ser
 		return nil, err
 	}
 	tx := store.Tx{Epoch: e.cfg.Epoch, Put: []store.Put{{Key: groupKey(g.ID), Value: value}}}
-	err = e.grouping.Commit(ctx, e.cfg.Store, tx, func() { e.setGroup(g.ID, known{Group: &g}) })
+	err = e.grouping.Commit(ctx, e.cfg.Store, tx, func() { e.setGroup(g.ID, &g) })
 	return &g, err
 }
 
-// RemoveGroup removes a server group of a project. Its servers stay, and are in it no more.
+// RemoveGroup removes a server group of a project. Its servers stay, and are in it no more; so is one that joins it at that moment.
 func (e *Engine) RemoveGroup(ctx context.Context, project, id string) error {
 	done, err := e.grouping.Change(ctx)
 	if err != nil {
@@ -151,18 +144,13 @@ func (e *Engine) RemoveGroup(ctx context.Context, project, id string) error {
 	if g, err = e.Group(project, id); err != nil {
 		return err
 	}
-	e.setGroup(id, known{g, true})
-	err = e.grouping.Commit(ctx, e.cfg.Store, store.Tx{Epoch: e.cfg.Epoch, Delete: []store.Key{groupKey(id)}}, func() { e.setGroup(id, known{}) })
-	if err != nil {
-		e.setGroup(id, known{Group: g}) // until it is known otherwise
-	}
-	return err
+	return e.grouping.Commit(ctx, e.cfg.Store, store.Tx{Epoch: e.cfg.Epoch, Delete: []store.Key{groupKey(id)}}, func() { e.setGroup(id, nil) })
 }
 
-func (e *Engine) setGroup(id string, g known) {
+func (e *Engine) setGroup(id string, g *server.Group) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if g.Group == nil {
+	if g == nil {
 		delete(e.groups, id)
 		return
 	}
@@ -175,7 +163,7 @@ func (e *Engine) join(w *Wish, count int) error {
 		return nil
 	}
 	g := e.groups[w.Group.ID]
-	if g.Group == nil || g.going {
+	if g == nil {
 		return fault.New(fault.Invalid, "%s", errNoGroup(w.Group.ID).Error()).At("group")
 	}
 	has := int64(0)

@@ -113,7 +113,7 @@ type Engine struct {
 	// places are how many workers may run at once, by cluster: one that does not
 	// answer holds up none of the others' servers.
 	places map[string]chan struct{}
-	groups map[string]known // by id
+	groups map[string]*server.Group // by id
 	// grouping lets changes of groups in one at a time.
 	grouping store.Mirror
 	// making are servers, by id, as they are when what was handed to the store is shown: new ones, and those that get another size. They count as such.
