@@ -35,8 +35,10 @@ var limits = []limit{
 	{"instances", "instances", "Servers", "how many servers; -1 for no limit"},
 	{"cores", "cores", "VCPUs", "processors of all servers together; -1 for no limit"},
 	{"ram", "ram", "RAM (MiB)", "memory of all servers together, in MiB; -1 for no limit"},
-	{"key_pairs", "key-pairs", "Key pairs", "key pairs of each user"},
+	{"key_pairs", "key-pairs", "Keys", "key pairs of each user"},
 	{"metadata_items", "metadata-items", "Metadata", "items of metadata of each server"},
+	{"server_groups", "server-groups", "Groups", "groups of servers"},
+	{"server_group_members", "server-group-members", "Each", "servers of each group; -1 for no limit"},
 	{"images", "images", "Images", "how many images that users uploaded; -1 for no limit"},
 	{"image_gigabytes", "image-gigabytes", "Images (GiB)", "their files together, in GiB; -1 for no limit"},
 }
