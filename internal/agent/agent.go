@@ -31,6 +31,7 @@ import (
 	"github.com/drover-project/drover/internal/agent/imagecache"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/qemuimg"
 	"github.com/drover-project/drover/internal/reason"
 )
 
@@ -337,7 +338,12 @@ func (a *Agent) Instances(ctx context.Context) ([]hypervisor.Instance, error) {
 }
 
 // Info tells the figures of the node.
-func (a *Agent) Info(ctx context.Context) (hypervisor.Node, error) { return a.cfg.Driver.Node(ctx) }
+func (a *Agent) Info(ctx context.Context) (hypervisor.Node, error) {
+	info, err := a.cfg.Driver.Node(ctx)
+	_, missing := qemuimg.Program()
+	info.Packs = !info.StandsIn && missing == nil
+	return info, err
+}
 
 // Delay waits for a time on the node; it is what OP_TEST_DELAY asks for.
 func (a *Agent) Delay(ctx context.Context, d time.Duration) error {

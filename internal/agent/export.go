@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -89,12 +90,14 @@ func (a *Agent) DumpDisk(ctx context.Context, order Order, spec hypervisor.Spec,
 	}
 	return a.onDisk(ctx, order, &spec, &d, script, log, func(hold *effect.Hold, disk *hypervisor.Disk) error {
 		switch {
+		case d.Form == export.Packed:
+			return a.pack(ctx, hold, &spec, &d, disk, path, tellCopy(log, d.what(script)+" "+spec.Name))
 		case d.Snapshot:
 			return a.dumpSnapshot(ctx, &spec, &d, disk, tellCopy(log, d.what(script)+" "+spec.Name))
 		case d.Form == export.Script:
 			return a.runDump(ctx, hold, &spec, &d, params, script, []string{"/bin/sh", "-c", `umask 077; exec "$0" >"$1"`}, path, disk.Path)
 		case d.Form == export.Raw && disk.Kept() != diskimage.Raw:
-			return a.dumpLayers(ctx, hold, disk.File, path, d.what(script)+" "+spec.Name)
+			return a.dumpLayers(ctx, hold, &d, disk.File, path, d.what(script)+" "+spec.Name)
 		case d.Form == export.Raw:
 			return a.exports.Dump(ctx, d.Place, disk.Path, tellCopy(log, d.what(script)+" "+spec.Name))
 		}
@@ -158,12 +161,46 @@ func (a *Agent) restore(ctx context.Context, hold *effect.Hold, spec *hypervisor
 }
 
 // dumpLayers makes a dump of a disk whose format is not raw: its content as it is, with holes where that has zeros.
-func (a *Agent) dumpLayers(ctx context.Context, hold *effect.Hold, disk *qemuimg.File, path, what string) error {
+func (a *Agent) dumpLayers(ctx context.Context, hold *effect.Hold, d *Dump, disk *qemuimg.File, path, what string) error {
 	program, err := qemuimg.Program()
 	if err != nil {
 		return err
 	}
-	return a.convert(ctx, hold, []string{program, "convert", "-t", "writeback", "--image-opts", "-O", diskimage.Raw, "--", disk.Options(), path}, what)
+	return a.convertTo(ctx, hold, d.Place, []string{program, "convert", "-t", "writeback", "--image-opts", "-O", diskimage.Raw, "--", disk.Options(), path}, what)
+}
+
+// pack makes a dump of a disk, or of what a snapshot has of it, that has no more than what is on the disk.
+func (a *Agent) pack(ctx context.Context, hold *effect.Hold, spec *hypervisor.Spec, d *Dump, disk *hypervisor.Disk, path string, told func(done, size int64)) error {
+	program, err := qemuimg.Program()
+	if err != nil {
+		return err
+	}
+	args := []string{program, "convert", "-t", "writeback", "-f", diskimage.Raw, "-O", diskimage.QCOW2, "--", disk.Path, path}
+	switch {
+	case d.Snapshot: // QEMU hands it out as it is
+		whole := *d
+		whole.File += ".raw"
+		if err := a.dumpSnapshot(ctx, spec, &whole, disk, told); err != nil {
+			return err
+		}
+		args[len(args)-2] = path + ".raw"
+		defer os.Remove(path + ".raw") //nolint:errcheck // it goes with the dump, at the latest
+	case disk.Kept() != diskimage.Raw:
+		args = []string{program, "convert", "-t", "writeback", "--image-opts", "-O", diskimage.QCOW2, "--", disk.File.Options(), path}
+	}
+	return a.convertTo(ctx, hold, d.Place, args, d.what("export")+" "+spec.Name)
+}
+
+// convertTo has a program write a dump. The file is there before, for the program would have everybody read it.
+func (a *Agent) convertTo(ctx context.Context, hold *effect.Hold, to exports.Place, args []string, what string) error {
+	f, err := a.exports.Create(to)
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		return err
+	}
+	return a.convert(ctx, hold, args, what)
 }
 
 // onDisk has something done with a disk of an instance that does not run, by an effect that begins anew if the controller was not sure that it leads.
@@ -205,7 +242,7 @@ func (a *Agent) diskOf(ctx context.Context, spec *hypervisor.Spec, d *Dump) (*hy
 	switch {
 	case i < 0:
 		return nil, fault.New(fault.WrongState, "disk %d (%s) of instance %s does not exist on node %s", d.Disk, uuid, spec.Name, a.cfg.Node)
-	case there.Disks[i].Path == "" && d.Form == export.Raw:
+	case there.Disks[i].Path == "" && (d.Form == export.Raw || d.Form == export.Packed):
 		return nil, fault.New(fault.Unsupported, "disk %d of %s has no content on node %s: its hypervisor, %s, only pretends to have disks", d.Disk, spec.Name, a.cfg.Node, a.cfg.Driver.Kind())
 	}
 	return &there.Disks[i], nil

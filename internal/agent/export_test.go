@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	"github.com/drover-project/drover/internal/agent/exports"
 	"github.com/drover-project/drover/internal/export"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/qemuimg"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // TestTheContentOfADisk goes into a dump, and comes from it on a disk on which something else was before.
@@ -37,6 +40,37 @@ func TestTheContentOfADisk(t *testing.T) {
 	d.Disk = 1
 	if err := r.DumpDisk(t.Context(), order(4), r.spec, d, nil, func(string) {}); !fault.Is(err, fault.Invalid) {
 		t.Errorf("a disk that is not there: %v", err)
+	}
+}
+
+// TestAPackedDump has what is on the disk, and takes no room for what is not; what a guest wrote at the beginning of a disk is not read as the format of a file.
+func TestAPackedDump(t *testing.T) {
+	program, err := qemuimg.Program()
+	if err != nil {
+		testkit.Missingf(t, "%v", err)
+	}
+	r := newImaged(t)
+	content := append(bytes.Repeat([]byte("QFI\xfb"), 1<<18), make([]byte, 2<<20)...)
+	if err := os.WriteFile(r.driver.disk, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := Dump{Place: exports.Place{ID: "id", File: "d0"}, Form: export.Packed}
+	for step := 1; step < 3; step++ { // once more it begins anew
+		if err := r.DumpDisk(t.Context(), Order{Epoch: 1, Job: 2, Step: step}, r.spec, d, nil, func(string) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	packed := filepath.Join(r.cfg.Dir, exportsDir, ".staged", "id", "d0")
+	info, err := os.Stat(packed)
+	if err != nil || info.Size() > 2<<20 || info.Mode().Perm() != 0o600 {
+		t.Fatalf("the dump is %+v, %v", info, err)
+	}
+	whole := filepath.Join(t.TempDir(), "whole")
+	if out, err := exec.CommandContext(t.Context(), program, "convert", "-f", "qcow2", "-O", "raw", packed, whole).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if got, err := os.ReadFile(whole); err != nil || !bytes.Equal(got, content) {
+		t.Errorf("%d bytes come of it, %v; want %d", len(got), err, len(content))
 	}
 }
 

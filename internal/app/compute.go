@@ -110,7 +110,13 @@ func (c *controller) openUploads(ctx context.Context, o Options) (err error) {
 		Do: func(ctx context.Context, key string, op *opcode.Opcode) (servertag.Outcome, error) {
 			return tagsync.Local{Queue: c.queue, Picture: c.picture, Store: c.store}.Do(ctx, key, op)
 		},
-		Has:    func(id string) bool { return c.servers.HasUpload(id) },
+		Has: func(id string) bool { return c.servers.HasUpload(id) },
+		Told: func(id string, asked servertag.Asked, failed string) error {
+			_, err := c.servers.Change(id, func(s *server.Server) (*server.Server, error) {
+				return s.Captured(asked, job.At(time.Now()), failed), nil
+			})
+			return err
+		},
 		Limits: func(project string) upload.Limits { return limitsOfImages(c.quotas.Of(project)) },
 		Now:    func() job.Time { return job.At(time.Now()) }, NewUUID: c.newUUID, Log: c.log,
 	})

@@ -70,7 +70,7 @@ const changing = `
 	manage user: add enable grant password
 	network: add add-tags connect disconnect modify remove-tags
 	node: add add-tags drain health modify modify-storage offline online remove-tags restricted-command token undrain
-	server: create lock reboot reconcile resize resize-confirm resize-revert start stop unlock
+	server: create image lock reboot reconcile resize resize-confirm resize-revert start stop unlock
 	server tag: add delete
 	tag: add remove
 	web`

@@ -44,6 +44,9 @@ func (i *Image) Clone() *Image {
 // ImageOS is the name of the operating system whose variants are the images: image+NAME.
 const ImageOS = "image"
 
+// Pretended is the kind of hypervisor whose disks have no content.
+const Pretended = "fake"
+
 // ImageParameters are the parameters of the operating system ImageOS: what a machine is told at its first start, each with what it is.
 func ImageParameters() [][2]string {
 	return [][2]string{

@@ -106,8 +106,9 @@ var groupExecutors = Catalogue{
 }
 
 var imageExecutors = Catalogue{
-	"OP_IMAGE_ADD":    {Locks: newImage, Prepare: imageAdd, Why: createsOnce},
-	"OP_IMAGE_REMOVE": {Locks: ownImage, Prepare: imageRemove, Why: removesOnce},
+	"OP_IMAGE_ADD":     {Locks: newImage, Prepare: imageAdd, Why: createsOnce},
+	"OP_IMAGE_CAPTURE": {Locks: ownInstance, Prepare: imageCapture, Why: createsOnce},
+	"OP_IMAGE_REMOVE":  {Locks: ownImage, Prepare: imageRemove, Why: removesOnce},
 }
 
 var exportExecutors = Catalogue{

@@ -100,8 +100,9 @@ var samples = map[string]params{
 	"OP_INSTANCE_MOVE":             {"instance_name": "up", "target_node": "node2"},
 }
 
-// alone are opcodes that succeed on no cluster with instances; destroy_test.go has for them what is held of samples.
-var alone = map[string]bool{"OP_CLUSTER_DESTROY": true}
+// alone are opcodes that succeed on clusters of their own alone, without instances, or with real ones: destroy_test.go and image_capture_test.go have for them what is held
+// of samples.
+var alone = map[string]bool{"OP_CLUSTER_DESTROY": true, "OP_IMAGE_CAPTURE": true}
 
 // startable is an image of 512 bytes, where everybody reaches it, whoever the checkout is open to.
 var startable = func() string {

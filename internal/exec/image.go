@@ -237,13 +237,10 @@ func interrupted(err error) error {
 	return nil
 }
 
-// pretended is the kind of hypervisor whose disks have no content.
-const pretended = "fake"
-
 // checkImage refuses an image that cannot be installed on an instance, and what cannot be told to it at its first start.
 func (e *Env) checkImage(inst *cluster.Instance, image *cluster.Image, secret cluster.Params) error {
-	if inst.Hypervisor == pretended {
-		return fault.New(fault.Unsupported, "Image %s cannot be installed on %s: instances of the hypervisor %s have no disks with content", image.Name, inst.Name, pretended).
+	if inst.Hypervisor == cluster.Pretended {
+		return fault.New(fault.Unsupported, "Image %s cannot be installed on %s: instances of the hypervisor %s have no disks with content", image.Name, inst.Name, cluster.Pretended).
 			At("os_type").WithHint("instances of the hypervisor kvm have; an instance that is only pretended has the OS noop")
 	}
 	if len(inst.Disks) == 0 || inst.Disks[0].Size < image.VirtualSize {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -299,6 +300,14 @@ func (b brought) Read(id string, at int64) (agent.Piece, error) {
 	}
 	defer f.Close() //nolint:errcheck // it was read
 	return pieces.Read(f, at)
+}
+
+func (b brought) Awaits(id string) (string, error) {
+	return "", fault.New(fault.NotFound, "nobody waits for %s", id)
+}
+
+func (b brought) TakeDisk(_ context.Context, id, _ string, _ io.Reader) error {
+	return fault.New(fault.NotFound, "nobody waits for %s", id)
 }
 
 // TestAnImageThatAUserBrought comes from the controller, to the node that looks at it and to others, and from a node where the controller has lost it. What else is

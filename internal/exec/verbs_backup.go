@@ -17,6 +17,7 @@ const (
 	snapshotDisks = "snapshot-disks" // keep what the disks of an instance have at this moment, under the id of what is being made
 	releaseDisks  = "release-snapshot"
 	dumpDisk      = "dump-disk"      // dump a disk of a stopped instance, or what a snapshot has of it, to what is being made
+	takeDump      = "take-dump"      // have the controller take a dump for the file of an image
 	copyDumps     = "copy-dumps"     // have the node fetch dumps from another one
 	finishExport  = "finish-export"  // put what was made in the place of the export before
 	discardExport = "discard-export" // remove what is being made
@@ -47,6 +48,14 @@ type fetchedArgs struct {
 	Export string   `json:"export,omitempty"`
 	ID     string   `json:"id"`
 	Files  []string `json:"files"`
+}
+
+type takenArgs struct {
+	ID    string `json:"id"` // of what is being made
+	File  string `json:"file"`
+	Image string `json:"image"` // the id of the image
+	// Format is that of the dump.
+	Format string `json:"format"`
 }
 
 type finishArgs struct {
@@ -103,6 +112,9 @@ var exportVerbs = map[string]verb{
 			err = copyDump(ctx, order, from, place, node, exports.Place{ID: a.ID, File: file})
 		}
 		return err
+	}),
+	takeDump: ordering(func(ctx context.Context, env *Env, node Node, _ agent.Order, _ *work.Step, a takenArgs) error {
+		return env.capture(ctx, node, &a)
 	}),
 	finishExport: ordering(func(ctx context.Context, env *Env, node Node, order agent.Order, s *work.Step, a finishArgs) error {
 		inst, err := env.present(s)

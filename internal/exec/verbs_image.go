@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"io"
 	"sync"
 
 	"github.com/drover-project/drover/internal/agent"
@@ -18,6 +19,10 @@ type Uploads interface {
 	Image(id string) (agent.Image, error)
 	// Read reads a part of it from a place on.
 	Read(id string, at int64) (agent.Piece, error)
+	// Awaits tells which instance an image is to be made of, by its UUID. NotFound for an image that waits for none.
+	Awaits(id string) (instance string, err error)
+	// TakeDisk takes the disk of that instance, in a format of images, for the file of the image; nothing where the image has its file. NotFound when there is no such image any more.
+	TakeDisk(ctx context.Context, id, format string, disk io.Reader) error
 }
 
 // fetch has a node have an image and look at it.

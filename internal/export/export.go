@@ -32,6 +32,8 @@ const (
 	Script Form = "script"
 	// Raw: the content of the disk, byte by byte, with holes where it has zeros.
 	Raw Form = "raw"
+	// Packed: the content of the disk as a file of the format qcow2, which stands on nothing. It is what images are made of, and is in no export.
+	Packed Form = "packed"
 	// Pretended: nothing, for the disk was only pretended.
 	Pretended Form = "pretended"
 )

@@ -278,6 +278,8 @@ type Node struct {
 	Migrates bool
 	// Snapshots are the templates of disks that can be copied while an instance runs, as they were at one moment (Driver.Snapshot).
 	Snapshots []string
+	// Packs: the node's agent can dump disks as files that have no more than what is on them (agent.Dump). Drivers leave it to the agent.
+	Packs bool
 }
 
 // hotplugged is the kind of instances that take devices while they run; what pretends to be of it takes them, too.

@@ -56,7 +56,7 @@ func TestConformanceCatalogue(t *testing.T) {
 		t.Fatal(err)
 	}
 	asIn302(recorded)
-	own := []string{"OP_DEPLOY_TASK", "OP_NODE_ORPHANS", "OP_NODE_CLEAR_ORPHANS", "OP_NODE_TOKEN", "OP_IMAGE_ADD", "OP_IMAGE_REMOVE", "OP_DISK_REMOVE"} // which the reference lacks
+	own := []string{"OP_DEPLOY_TASK", "OP_NODE_ORPHANS", "OP_NODE_CLEAR_ORPHANS", "OP_NODE_TOKEN", "OP_IMAGE_ADD", "OP_IMAGE_CAPTURE", "OP_IMAGE_REMOVE", "OP_DISK_REMOVE"} // which the reference lacks
 	if len(opcode.All()) != len(recorded)+len(own) {
 		t.Errorf("catalogue has %d opcodes, the reference %d, and %v are our own", len(opcode.All()), len(recorded), own)
 	}

@@ -278,7 +278,7 @@ func TestWhichFormatsOpcodesNeed(t *testing.T) {
 		}
 	}
 	want := map[string]int{"OP_NODE_ORPHANS": 2, "OP_NODE_CLEAR_ORPHANS": 2, "OP_NODE_TOKEN": 3, "OP_IMAGE_ADD": 4, "OP_IMAGE_REMOVE": 4,
-		"OP_INSTANCE_FAILOVER": 5, "OP_INSTANCE_MIGRATE": 5, "OP_INSTANCE_REPLACE_DISKS": 5, "OP_NODE_EVACUATE": 5, "OP_NODE_MIGRATE": 5, "OP_DISK_REMOVE": 6}
+		"OP_INSTANCE_FAILOVER": 5, "OP_INSTANCE_MIGRATE": 5, "OP_INSTANCE_REPLACE_DISKS": 5, "OP_NODE_EVACUATE": 5, "OP_NODE_MIGRATE": 5, "OP_DISK_REMOVE": 6, "OP_IMAGE_CAPTURE": 11}
 	if !maps.Equal(needs, want) {
 		t.Errorf("%v, want %v", needs, want)
 	}

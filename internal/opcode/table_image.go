@@ -20,6 +20,18 @@ var imageOpcodes = []*Definition{
 		},
 	},
 	{
+		ID:           "OP_IMAGE_CAPTURE",
+		SummaryField: "image_name",
+		Doc:          "Takes what the first disk of an instance has at one moment for the file of an image that was asked for (an image of a server, in the Compute API). The instance goes on meanwhile.",
+		Result:       "null",
+		Since:        11,
+		Params: []Param{
+			required("image_name", NonEmptyString, "id of the image that waits for the disk"),
+			required("instance_name", String, "name of the instance"),
+			optional("instance_uuid", NonEmptyString, "UUID of the instance, instead of its name"),
+		},
+	},
+	{
 		ID:           "OP_IMAGE_REMOVE",
 		SummaryField: "image_name",
 		Doc:          "Removes an image. Instances that were installed from it stay as they are.",

@@ -64,6 +64,15 @@ type Flavor struct {
 type Image struct {
 	ID   string `json:"id"`
 	Name string `json:"name,omitempty"`
+	// Status is how far it has come: active when servers can be made of it.
+	Status string `json:"status,omitempty"`
+}
+
+// Action is something that was done to a server, or is being done.
+type Action struct {
+	Action string `json:"action"`
+	// Message is why it failed, as far as it did.
+	Message string `json:"message"`
 }
 
 const compute = "compute"
@@ -257,6 +266,31 @@ func (c *Client) FindFlavor(ctx context.Context, key string) (Flavor, error) {
 func (c *Client) Act(ctx context.Context, id, action string, argument any) error {
 	_, err := c.Do(ctx, http.MethodPost, compute, []string{"servers", id, "action"}, nil, object{action: argument}, nil)
 	return err
+}
+
+// Capture has an image made of the disk of a server, and returns its id.
+func (c *Client) Capture(ctx context.Context, id, name string) (string, error) {
+	var out struct {
+		ID string `json:"image_id"`
+	}
+	_, err := c.Do(ctx, http.MethodPost, compute, []string{"servers", id, "action"}, nil, object{"createImage": object{"name": name}}, &out)
+	return out.ID, err
+}
+
+// Image is one by its id.
+func (c *Client) Image(ctx context.Context, id string) (Image, error) {
+	var out Image
+	_, err := c.Do(ctx, http.MethodGet, "image", []string{"v2", "images", id}, nil, nil, &out)
+	return out, err
+}
+
+// Actions are what was done to a server, and is being done, the newest first.
+func (c *Client) Actions(ctx context.Context, id string) ([]Action, error) {
+	var out struct {
+		Actions []Action `json:"instanceActions"`
+	}
+	_, err := c.Do(ctx, http.MethodGet, compute, []string{"servers", id, "os-instance-actions"}, nil, nil, &out)
+	return out.Actions, err
 }
 
 // Printed is what a server printed on its serial line last: so many lines of it, or all that the cloud keeps for a number below zero.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/server"
 )
@@ -24,6 +25,20 @@ func (e *Engine) Images() server.Images {
 func (e *Engine) HasUpload(id string) bool {
 	image := e.Inventory().ImageNamed(id)
 	return image != nil && image.Source == cluster.UploadSource(id)
+}
+
+// Disk tells how large the disk of a server on Drover's own cluster is, in MiB. Invalid for one on another cluster, or whose disk is only pretended.
+func (e *Engine) Disk(s *server.Server) (mib int64, err error) {
+	inst := e.Inventory().Instance(s.UUID)
+	switch {
+	case s.Backend != "":
+		return 0, fault.New(fault.Invalid, "Cannot 'createImage' instance %s: its cluster is not Drover's own, and keeps no images", s.ID)
+	case inst == nil || len(inst.Disks) == 0:
+		return 0, fault.New(fault.WrongState, "Cannot 'createImage' instance %s: it has no disk", s.ID)
+	case inst.Hypervisor == cluster.Pretended:
+		return 0, fault.New(fault.Invalid, "Cannot 'createImage' instance %s: it is only pretended, and its disk has no content", s.ID).WithHint("machines of the hypervisor kvm have")
+	}
+	return inst.Disks[0].Size, nil
 }
 
 // offered is an image of Drover's own cluster, as users see it. The inventory has times in nanoseconds.

@@ -72,6 +72,9 @@ func opcodeOf(m *Image) (*opcode.Opcode, error) {
 	if m.Stage == Going {
 		return opcode.FromMap("OP_IMAGE_REMOVE", map[string]any{"image_name": m.ID, "reason": m.Trail})
 	}
+	if m.Stage == Captured {
+		return opcode.FromMap("OP_IMAGE_CAPTURE", map[string]any{"image_name": m.ID, "instance_name": m.Capture.Instance, "instance_uuid": m.Capture.UUID, "reason": m.Trail})
+	}
 	return opcode.FromMap("OP_IMAGE_ADD", map[string]any{
 		"image_name": m.ID, "source": cluster.UploadSource(m.ID), "sha256": m.File.SHA256, "format": m.DiskFormat, "reason": m.Trail,
 	})
@@ -91,6 +94,9 @@ func (s *Service) ended(id string, of Stage, o servertag.Outcome) error {
 		return nil
 	}
 	file, has := m.File, s.cfg.Has(id)
+	if m.Capture != nil && of != Going {
+		return s.captureEnded(m, has, o.Text)
+	}
 	next := m.clone()
 	next.Updated, next.Key, next.Trail, next.Why = s.cfg.Now(), "", nil, ""
 	switch {
@@ -124,9 +130,9 @@ func (s *Service) remove(f *File) {
 // await waits until the job of an image has ended, and tells what it came to. Nothing where it goes on behind the patience of who waits.
 func (s *Service) await(ctx context.Context, id string, patience time.Duration) error {
 	s.mu.RLock()
-	ended := s.jobs[id]
+	ended, there := s.jobs[id], s.images[id] != nil
 	s.mu.RUnlock()
-	if ended != nil {
+	if ended != nil && there {
 		limit := time.NewTimer(patience)
 		defer limit.Stop()
 		select {
@@ -178,6 +184,11 @@ func (s *Service) goes(ctx context.Context, id string, trail reason.Trail) error
 	case m.Stage == Going:
 		return nil
 	case m.Stage == Told || !s.cfg.Has(id):
+		if m.captured() {
+			if err := s.tell(m, "the image was removed before it was whole"); err != nil {
+				return err
+			}
+		}
 		if err := s.drop(ctx, id); err != nil {
 			return err
 		}

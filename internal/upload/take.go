@@ -2,6 +2,7 @@ package upload
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/md5" //nolint:gosec // clients compare it, and nothing relies on it
 	"crypto/sha256"
@@ -52,7 +53,9 @@ var ErrGone = fault.New(fault.NotFound, "The image was removed while its file ca
 // coming is a file on its way.
 type coming struct {
 	project string
-	done    atomic.Int64
+	// format is that of the disk of a server; empty for what was uploaded.
+	format string
+	done   atomic.Int64
 	// removed: its image is no more.
 	removed atomic.Bool
 }
@@ -261,6 +264,7 @@ func (s *Service) isWhole(ctx context.Context, id string, file *File, trail reas
 	}
 	next := m.clone()
 	next.Stage, next.File, next.Key, next.Trail, next.Why, next.Updated = Whole, file, s.cfg.NewUUID(), trail, "", s.cfg.Now()
+	next.DiskFormat = cmp.Or(in.format, next.DiskFormat)
 	if err := s.put(ctx, next); err != nil {
 		return s.mirror.Unsure(), err
 	}

@@ -1,14 +1,17 @@
-// Package upload keeps the images that users of the Image API bring: what is said of each, and the files.
+// Package upload keeps the images that users of the Image API bring, and those that are made of their servers: what is said of each, and the files.
 //
 // An image is told of first, and its file comes after that. When the file is whole and durable a job has a node look at it (OP_IMAGE_ADD), as at any
 // image, and puts it into the inventory under the image's id; from then on servers can be made of it. What is stored of an image says how far that
-// came: nothing is stored of a file that is on its way.
+// came: nothing is stored of a file that is on its way. The file of an image of a server comes from the server's node in place of a client, by a job before that one
+// (OP_IMAGE_CAPTURE, ADR 37).
 //
 // Invariants:
 //   - An image that is not public is one of its project alone: nobody else sees it (TestWhoSeesAnImage), so nobody else makes servers of it.
 //   - Of a file that did not come whole, or was refused, nothing is left, at the latest at the next start (TestAFileThatDoesNotCome,
 //     TestWhatIsLeftOfADeath); and an image of which something came is never told of as whole before it is durable (TestAKillAmidAnything).
 //   - An image has one file at a time, and one that is whole is never written again (TestTwoAtATime).
+//   - One image of a server is made at a time, whoever leads meanwhile; the server is told what became of it, and nothing is left of one that came to nothing
+//     (TestAnImageOfAServer, TestAnImageOfAServerThatComesToNothing, TestAKillAmidAnImageOfAServer).
 //   - Uploads leave a part of the file system free (TestThereIsNoRoom), and keep to the limits of their projects (TestLimits).
 package upload
 
@@ -40,6 +43,8 @@ type Stage string
 const (
 	// Told: nothing of its file is here.
 	Told Stage = "told"
+	// Captured: a job takes the disk of a server for its file.
+	Captured Stage = "captured"
 	// Whole: its file is here, and a job has a node look at it.
 	Whole Stage = "whole"
 	// Ready: servers can be made of it.
@@ -78,6 +83,8 @@ type Image struct {
 	// Key and Trail are those of the job that is under way, if one is.
 	Key   string       `json:"key,omitempty"`
 	Trail reason.Trail `json:"trail,omitempty"`
+	// Capture is of which server it is made, until servers can be made of it; nil for an image that was uploaded.
+	Capture *Capture `json:"capture,omitempty"`
 }
 
 // File is what an image consists of.
@@ -99,7 +106,9 @@ func (m *Image) clone() *Image {
 }
 
 // hasJob tells whether a job is under way for an image, if it is one.
-func (m *Image) hasJob() bool { return m != nil && (m.Stage == Whole || m.Stage == Going) }
+func (m *Image) hasJob() bool {
+	return m != nil && (m.Stage == Captured || m.Stage == Whole || m.Stage == Going)
+}
 
 // Status is how far an image has come, as the Image API says it.
 type Status string
@@ -134,7 +143,9 @@ type Config struct {
 	// Do has a job carried out, by its key once, and returns how it ended. An error tells that this is not known.
 	Do func(ctx context.Context, key string, op *opcode.Opcode) (servertag.Outcome, error)
 	// Has tells whether the inventory has the image that was uploaded as id.
-	Has    func(id string) bool
+	Has func(id string) bool
+	// Told is told what became of an image of a server, by who asked for it: why it came to nothing, or an empty text. The same may be told again. nil for nobody.
+	Told   func(server string, asked servertag.Asked, failed string) error
 	Limits func(project string) Limits
 	// Room tells how large the file system of the files is, and how much of it is free, in bytes; nil asks it.
 	Room    func() (size, free int64, err error)
@@ -157,6 +168,8 @@ type Service struct {
 	running bool
 	images  map[string]*Image
 	coming  map[string]*coming
+	// captures are the newest images of servers, by the server.
+	captures map[string]string
 	// jobs are closed when the job of an image has ended, and that is stored.
 	jobs map[string]chan struct{}
 }
@@ -214,6 +227,10 @@ func (s *Service) load(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.captures = map[string]string{}
+	for _, m := range images {
+		s.knows(m)
+	}
 	if s.images = images; s.running {
 		s.followAll()
 	}
@@ -226,12 +243,26 @@ func (s *Service) put(ctx context.Context, m *Image) error {
 	if err != nil {
 		return fault.New(fault.Internal, "an image that cannot be written: %w", err)
 	}
-	return s.commit(ctx, store.Tx{Put: []store.Put{{Key: store.Key{Kind: Kind, ID: m.ID}, Value: value}}}, func() { s.images[m.ID] = m })
+	return s.commit(ctx, store.Tx{Put: []store.Put{{Key: store.Key{Kind: Kind, ID: m.ID}, Value: value}}}, func() { s.images[m.ID] = m; s.knows(m) })
+}
+
+// knows keeps of which server an image is made, while that goes on. The caller holds mu.
+func (s *Service) knows(m *Image) {
+	if m.captured() {
+		s.captures[m.Capture.Server] = m.ID
+	} else if m.Capture != nil && s.captures[m.Capture.Server] == m.ID {
+		delete(s.captures, m.Capture.Server)
+	}
 }
 
 // drop has an image be no more. The caller has the change.
 func (s *Service) drop(ctx context.Context, id string) error {
-	return s.commit(ctx, store.Tx{Delete: []store.Key{{Kind: Kind, ID: id}}}, func() { delete(s.images, id) })
+	return s.commit(ctx, store.Tx{Delete: []store.Key{{Kind: Kind, ID: id}}}, func() {
+		if m := s.images[id]; m != nil && m.Capture != nil && s.captures[m.Capture.Server] == id {
+			delete(s.captures, m.Capture.Server)
+		}
+		delete(s.images, id)
+	})
 }
 
 func (s *Service) commit(ctx context.Context, tx store.Tx, known func()) error {
@@ -247,7 +278,7 @@ func (s *Service) commit(ctx context.Context, tx store.Tx, known func()) error {
 func (s *Service) shown(m *Image) Shown {
 	out := Shown{Image: *m.clone(), Status: Queued}
 	switch {
-	case m.Stage == Whole, m.Stage == Told && s.coming[m.ID] != nil:
+	case m.Stage == Whole, m.Stage == Captured, m.Stage == Told && s.coming[m.ID] != nil:
 		out.Status = Saving
 	case m.Stage == Going:
 		out.Status = Deleting
@@ -321,7 +352,10 @@ func (s *Service) used(project string) (images, bytes int64) {
 
 // Add takes a new image, of which nothing is here yet; without an id it gets one. Exists when there is one of its id, Denied when the project has as many as it
 // may have, Unsupported where nothing is uploaded.
-func (s *Service) Add(ctx context.Context, m Image) (Shown, error) {
+func (s *Service) Add(ctx context.Context, m Image) (Shown, error) { return s.add(ctx, m, Told) }
+
+// add takes a new image that begins at a stage.
+func (s *Service) add(ctx context.Context, m Image, at Stage) (Shown, error) {
 	if s.cfg.Dir == "" {
 		return Shown{}, s.nowhere()
 	}
@@ -340,17 +374,29 @@ func (s *Service) Add(ctx context.Context, m Image) (Shown, error) {
 	s.mu.RLock()
 	_, there := s.images[m.ID]
 	has, _ := s.used(m.Project)
+	captured := m.Capture != nil && s.captures[m.Capture.Server] != ""
 	s.mu.RUnlock()
+	if captured {
+		return Shown{}, fault.New(fault.WrongState, "Cannot 'createImage' instance %s while it is in task_state image_snapshot", m.Capture.Server).
+			WithHint("another image of it is being made; ask again when its disk has come")
+	}
 	if there || s.cfg.Has(m.ID) {
 		return Shown{}, fault.New(fault.Exists, "Image %s already exists!", m.ID).At("id")
 	}
 	if most := s.cfg.Limits(m.Project).Images; most >= 0 && has >= most {
 		return Shown{}, fault.New(fault.Denied, "Quota exceeded for images: the project has %d of %d", has, most).WithHint("remove some, or ask for a greater limit")
 	}
-	m.Created, m.Stage, m.File, m.Why = s.cfg.Now(), Told, nil, ""
+	m.Created, m.Stage, m.File, m.Why = s.cfg.Now(), at, nil, ""
 	m.Updated = m.Created
-	kept := m.clone()
-	return Shown{Image: m, Status: Queued}, s.put(ctx, kept)
+	if err := s.put(ctx, m.clone()); err != nil {
+		return Shown{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.hasJob() && s.running {
+		s.follow(m.ID)
+	}
+	return s.shown(&m), nil
 }
 
 // nowhere refuses uploads where there is no place for them.
@@ -379,7 +425,7 @@ func (s *Service) Change(ctx context.Context, id string, edit func(m *Shown) err
 		return Shown{}, err
 	}
 	kept := next.clone()
-	kept.ID, kept.Project, kept.Created, kept.Stage, kept.File, kept.Why, kept.Key, kept.Trail = m.ID, m.Project, m.Created, m.Stage, m.File, m.Why, m.Key, m.Trail
+	kept.ID, kept.Project, kept.Created, kept.Stage, kept.File, kept.Why, kept.Key, kept.Trail, kept.Capture = m.ID, m.Project, m.Created, m.Stage, m.File, m.Why, m.Key, m.Trail, m.Capture
 	kept.Updated = s.cfg.Now()
 	next.Updated = kept.Updated
 	return next, s.put(ctx, kept)

@@ -2,6 +2,7 @@ package upload_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -36,14 +37,19 @@ type rig struct {
 
 	mu     sync.Mutex
 	has    map[string]bool
-	refuse string        // why jobs fail; empty when they do not
-	hold   chan struct{} // jobs wait for it; nil for none
-	began  chan string   // of jobs that wait
-	jobs   []string      // what they were, by opcode and key
-	limits upload.Limits
-	free   int64 // of a million bytes, without what there is; 0 is what the file system says
-	past   time.Duration
-	epoch  int64
+	refuse string    // why jobs fail; empty when they do not
+	disk   io.Reader // what jobs take for images of servers; nil for nothing
+	told   []string  // to servers, of their images: by which request, and why one came to nothing
+	deaf   int       // how often the server does not hear of it
+	// refuseAdd is why images are not taken in; empty when they are.
+	refuseAdd string
+	hold      chan struct{} // jobs wait for it; nil for none
+	began     chan string   // of jobs that wait
+	jobs      []string      // what they were, by opcode and key
+	limits    upload.Limits
+	free      int64 // of a million bytes, without what there is; 0 is what the file system says
+	past      time.Duration
+	epoch     int64
 }
 
 func newRig(t *testing.T) *rig {
@@ -59,7 +65,7 @@ func (r *rig) config() upload.Config {
 	c := upload.Config{
 		Store: r.store, Epoch: r.epoch, Dir: r.dir, Do: r.do, Has: func(id string) bool { r.mu.Lock(); defer r.mu.Unlock(); return r.has[id] },
 		Limits: func(string) upload.Limits { return r.limits }, NewUUID: testkit.NewUUID, Log: slog.New(slog.NewTextHandler(r.Output(), nil)),
-		Now: func() job.Time { return job.At(time.Now().Add(r.past)) },
+		Now: func() job.Time { return job.At(time.Now().Add(r.past)) }, Told: r.tells,
 	}
 	if r.free > 0 {
 		c.Room = func() (int64, int64, error) { return 1e6, r.free - r.taken(), nil }
@@ -96,10 +102,30 @@ func (r *rig) check(err error) {
 	}
 }
 
+// tells is the server.
+func (r *rig) tells(server string, asked servertag.Asked, failed string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.deaf--; r.deaf >= 0 {
+		return fault.New(fault.Unavailable, "the store does not answer")
+	}
+	if server != "s1" {
+		r.Errorf("the server %s is told", server)
+	}
+	if failed != "" {
+		failed = ": " + failed
+	}
+	r.told = append(r.told, asked.Request+failed)
+	return nil
+}
+
 // do is the cluster.
 func (r *rig) do(ctx context.Context, key string, op *opcode.Opcode) (servertag.Outcome, error) {
 	r.mu.Lock()
-	hold, refuse, id := r.hold, r.refuse, op.Str("image_name")
+	hold, refuse, id, disk := r.hold, r.refuse, op.Str("image_name"), r.disk
+	if op.ID == "OP_IMAGE_ADD" {
+		refuse = cmp.Or(refuse, r.refuseAdd)
+	}
 	r.jobs = append(r.jobs, op.ID+" "+key)
 	r.mu.Unlock()
 	if hold != nil {
@@ -112,6 +138,11 @@ func (r *rig) do(ctx context.Context, key string, op *opcode.Opcode) (servertag.
 	}
 	if refuse != "" {
 		return servertag.Outcome{Text: refuse}, nil
+	}
+	if op.ID == "OP_IMAGE_CAPTURE" && disk != nil {
+		if err := r.TakeDisk(ctx, id, "raw", disk); err != nil {
+			return servertag.Outcome{Text: err.Error()}, nil
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

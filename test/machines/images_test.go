@@ -147,3 +147,35 @@ func TestMachinesShareAnImage(t *testing.T) {
 		t.Errorf("it leaves %v, %v", left, err)
 	}
 }
+
+// TestAnImageOfAServer has images made of a server that runs and of the same when it is stopped, and a server of each, which starts as the first one does. Nothing of the copy of
+// the disk is left on its node.
+func TestAnImageOfAServer(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("qemu-img"); err != nil {
+		testkit.Missingf(t, "qemu-img is not installed")
+	}
+	s := newSite(t, "--agents", "--compute", "127.0.0.1:0")
+	disk := filepath.Join(testkit.OpenDir(t), "tiny.raw")
+	if err := os.WriteFile(disk, kvm.TinyDisk(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.drover("image", "add", "tiny", disk)
+	s.drover("manage", "flavor", "add", "small", "--vcpus", "1", "--ram", "64", "--disk", "1")
+	s.drover("server", "create", "web1", "--flavor", "small", "--image", "tiny", "--wait")
+	s.await("snf-1", "GUEST-UP", 0)
+	s.drover("server", "image", "web1", "of-running", "--wait")
+	if text := s.drover("image", "list", "-o", "format,source", "--no-headers"); !strings.Contains(text, "qcow2 upload:") {
+		t.Errorf("the images are %s", text)
+	}
+	s.drover("server", "stop", "web1", "--wait")
+	s.drover("server", "image", "web1", "of-stopped", "--wait")
+	s.drover("server", "delete", "web1", "--yes", "--wait")
+	for i, image := range []string{"of-running", "of-stopped"} {
+		s.drover("server", "create", image, "--flavor", "small", "--image", image, "--wait")
+		s.await([]string{"snf-2", "snf-3"}[i], "GUEST-UP", 0)
+	}
+	if left, err := filepath.Glob(filepath.Join(s.nodesDir(), "*", "export", ".staged", "*")); err != nil || len(left) > 0 {
+		t.Errorf("it leaves %v, %v", left, err)
+	}
+}

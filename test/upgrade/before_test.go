@@ -45,6 +45,7 @@ var lastOf = [format.Newest - format.First]program{
 	{revision: "d1c7deb"},
 	{revision: "55095dc"},
 	{revision: "444efe2"},
+	{revision: "da42a8e"},
 }
 
 // startDev starts a program of either kind.

@@ -32,7 +32,7 @@ var (
 func (r *request) actionNames() []string {
 	out := slices.Concat(slices.Collect(maps.Keys(actions)), slices.Collect(maps.Keys(locking)))
 	if r.flavour == nova {
-		out = append(out, consoleOutput, rebuildAction)
+		out = append(out, consoleOutput, rebuildAction, captureAction)
 		out = slices.AppendSeq(out, maps.Keys(resizing))
 		if !r.since(withConsoles) {
 			out = slices.AppendSeq(out, maps.Keys(oldConsoles))
@@ -43,7 +43,7 @@ func (r *request) actionNames() []string {
 }
 
 // act does what the one key of the body names: an action of the table, each of which is a task of the server; or, at the versions that have it, something about its
-// console (consoles.go), its disk (rebuild.go), its size (resize.go) or its lock (lock.go).
+// console (consoles.go), its disk (rebuild.go, capture.go), its size (resize.go) or its lock (lock.go).
 func act(r *request) (result, error) {
 	s, err := r.server()
 	if err != nil {
@@ -65,6 +65,9 @@ func act(r *request) (result, error) {
 		}
 		if key == rebuildAction && r.flavour == nova {
 			return r.rebuild(s, argument)
+		}
+		if key == captureAction && r.flavour == nova {
+			return r.capture(s, argument)
 		}
 		if do := resizing[key]; do != nil && r.flavour == nova {
 			return do(r, s, argument)

@@ -253,6 +253,14 @@ func (r *rig) action(f *field) {
 		}
 		return
 	}
+	if name == "createImage" {
+		r.instances(instanceOf(s, "kvm"))
+		m, err := r.uploads.Find(r.home.ID, r.imageOf(s, `,"metadata":{"a":"b"}`))
+		if err != nil || m.Name != "backup" || m.Properties["a"] != "b" || m.Properties["instance_uuid"] != s.ID {
+			r.Errorf("the image is %+v, %v", m, err)
+		}
+		return
+	}
 	if key == "locked_reason" {
 		a := r.ask(http.MethodPost, at(nova, s)+"/action", `{"lock":{"locked_reason":"mine"}}`)
 		if l := r.engine.Servers().Get(s.ID).Lock; a.status != http.StatusAccepted || l == nil || l.Reason != "mine" {

@@ -26,7 +26,7 @@ type history struct {
 // actNames are Nova's words for what is done to servers.
 var actNames = map[server.Do]string{
 	server.Create: "create", server.Delete: "delete", server.Start: "start", server.Stop: "stop", server.Reboot: "reboot", server.RebootHard: "reboot",
-	server.Resize: "resize", server.Revert: "revertResize", server.Confirm: "confirmResize", server.Rebuild: "rebuild",
+	server.Resize: "resize", server.Revert: "revertResize", server.Confirm: "confirmResize", server.Rebuild: "rebuild", server.Capture: "createImage",
 	server.Locking: "lock", server.Unlocking: "unlock",
 }
 
@@ -35,6 +35,9 @@ func (r *request) history() (*history, error) {
 	s, err := r.server()
 	if err == nil {
 		h := &history{s.ID, s.Project, s.User, s.Backend == "", s.Acts()}
+		if by, goes := r.captures(s); goes {
+			h.acts = append(h.acts, server.Act{Task: server.Task{Do: server.Capture, Asked: by}})
+		}
 		slices.Reverse(h.acts)
 		return h, nil
 	}

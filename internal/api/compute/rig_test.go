@@ -210,6 +210,8 @@ type rig struct {
 	// takenIn are the images that were uploaded and that the cluster has, refused why it takes none.
 	takenIn sync.Map
 	refused string
+	// captures holds up the jobs that take disks of servers; nil for none.
+	captures chan struct{}
 	// group is the id of the server group that furnish has made.
 	group string
 	// noted are the events of changes.
@@ -328,10 +330,19 @@ func newRig(t *testing.T) *rig {
 			images, bytes := r.quotas.Of(project).Images()
 			return upload.Limits{Images: images, Bytes: bytes}
 		},
-		Do: func(_ context.Context, _ string, op *opcode.Opcode) (servertag.Outcome, error) {
+		Told: func(id string, asked servertag.Asked, failed string) error {
+			_, err := r.engine.Change(id, func(s *server.Server) (*server.Server, error) { return s.Captured(asked, job.At(r.now()), failed), nil })
+			return err
+		},
+		Do: func(ctx context.Context, _ string, op *opcode.Opcode) (servertag.Outcome, error) {
 			switch {
 			case r.refused != "":
 				return servertag.Outcome{Text: r.refused}, nil
+			case op.ID == "OP_IMAGE_CAPTURE":
+				if r.captures != nil {
+					<-r.captures
+				}
+				return servertag.Outcome{OK: true}, r.uploads.TakeDisk(ctx, op.Str("image_name"), "raw", strings.NewReader(strings.Repeat("disk", 150)))
 			case op.ID == "OP_IMAGE_ADD":
 				r.takenIn.Store(op.Str("image_name"), op)
 			default:

@@ -38,6 +38,7 @@ const (
 	withNetworks      = 37
 	withStatusCheck   = 38
 	withoutImageMeta  = 39
+	withImageID       = 45
 	withFlavor        = 47
 	withClassGroups   = 50
 	withEvents        = 51

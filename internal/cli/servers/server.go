@@ -36,7 +36,7 @@ func Command(sh *shell.Shell) *cobra.Command {
 	c.AddCommand(shell.Heeds(AsUser, serverList(sh), serverShow(sh), serverCreate(sh),
 		serverAct(sh, "start", "Start servers", "os-start", nil, "ACTIVE"), serverAct(sh, "stop", "Stop servers", "os-stop", nil, "SHUTOFF"),
 		serverUnlock(sh),
-		serverReboot(sh), serverRebuild(sh), serverResize(sh),
+		serverReboot(sh), serverRebuild(sh), serverImage(sh), serverResize(sh),
 		settleResize(sh, "resize-confirm", "Have servers keep the size that they were given", "confirmResize"),
 		settleResize(sh, "resize-revert", "Give servers the size again that they had before", "revertResize"), serverDelete(sh), serverLog(sh), serverTagCommand(sh))...)
 	c.AddCommand(shell.Heeding(append([]string{"reason"}, AsUser...), serverLock(sh)))

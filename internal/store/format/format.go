@@ -68,10 +68,13 @@ const (
 	Rebuilds = 9
 	// Groups has groups of servers (server-group), which the tags of their servers have placement hold apart or together. Programs of before would place them anywhere.
 	Groups = 10
+	// Captures has images that are made of the disks of servers (captured, of an upload), by jobs that take a disk for their file. Programs of before know no such job, and
+	// would take another file for such an image.
+	Captures = 11
 )
 
 // Newest is the greatest that this program knows.
-const Newest = Groups
+const Newest = Captures
 
 // formats are all of them, the first one first.
 var formats = [...]string{
@@ -85,6 +88,7 @@ var formats = [...]string{
 	Uploads:    "users of the Image API may upload images, each of its project alone or of all",
 	Rebuilds:   "servers of the Compute API may be rebuilt, each once for each time that it is asked for",
 	Groups:     "servers of the Compute API may be in groups that keep them apart or together",
+	Captures:   "users of the Compute API may have images made of the disks of their servers",
 }
 
 // Brought says what a format brought; nothing of one that this program does not know.
