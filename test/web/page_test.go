@@ -190,6 +190,28 @@ func TestTheWalkThrough(t *testing.T) {
 	tab.shows("rule backup")
 	tab.shows("the databases are being backed up")
 	tab.shows("drover filter delete backup")
+	// Whatever else jobs wait for comes by itself, and is named.
+	delay := func(more ...string) string {
+		return c.drover(append([]string{"job", "submit", "OP_TEST_DELAY", "duration=3600", "--submit"}, more...)...)
+	}
+	named := func(holder string) {
+		t.Helper()
+		tab.until("a group names "+holder, `[...document.querySelectorAll(".holds .holder")].some((e) => e.innerText === `+quote(holder)+`)`)
+	}
+	taking := []string{"no_locks=false", "on_master=false", "on_nodes=" + c.node()}
+	holder := delay(taking...)
+	delay(taking...)
+	named("lock node/" + c.node() + " of job " + holder)
+	delay("--depend", "3")
+	named("after job 3")
+	delay("--reason", "rate-limit:1:lab")
+	delay("--reason", "rate-limit:1:lab")
+	named("limit 1 of lab")
+	c.drover("cluster", "modify", "--max-running-jobs", "1", "--reason", "OPS-60: quiet")
+	delay()
+	named("slot")
+	c.drover("job", "drain", "--yes", "--reason", "OPS-61: the store is moved")
+	tab.until("it is told that no job is taken, and why", `document.querySelector(".health")?.innerText.match(/takes no new jobs[^]*OPS-61: the store is moved/)`)
 }
 
 // TestTheLastHours: charts count the jobs of the last six hours, and lead to those that failed, without loading the page anew.

@@ -62,11 +62,12 @@ function Figure({ n, of, href, bad }: { n: number; of: string; href: string; bad
 	return <a class={"figure" + (bad ? " bad" : "")} href={href} data-in><b>{n.toLocaleString()}</b><span>{of}</span></a>;
 }
 
+const unended = 'status == "queued" or status == "waiting" or status == "canceling"';
+
 /** What keeps jobs from going on, with what would have to change. */
 function Holds() {
 	const { known, value, error, command } = useView({ view: "now.holds" });
-	const holds: any[] = value ?? [];
-	const all = holds.reduce((n, h) => n + h.jobs, 0);
+	const holds: any[] = value?.holds ?? [], all: number = value?.jobs ?? 0, more = value?.more;
 	return <Part title="Why jobs wait" command={command} id="holds">
 		{error && <Wrong problem={error} />}
 		{known && holds.length === 0 && <Empty><p>No job waits.</p><p>A job that does is shown here with what holds it, and what would have to change. For one to look at, hold jobs of one kind:</p>
@@ -82,6 +83,7 @@ function Holds() {
 			{h.sentence && <div class="why">{h.sentence}</div>}
 			{h.change?.length > 0 && <ul class="change">{h.change.map((c: any, i: number) => <li key={i}>→ <Sentence text={c.text} /></li>)}</ul>}
 		</li>)}</ul>
+		{more?.holds > 0 && <p class="faint">{more.jobs.toLocaleString()} more {more.jobs === 1 ? "job waits" : "jobs wait"} for <a href={to("/query", { item: "job", filter: unended, by: "wait_reason", figures: "count,min(id)", sort: "-count" })} data-in>{more.holds.toLocaleString()} other {more.holds === 1 ? "cause" : "causes"}</a>.</p>}
 	</Part>;
 }
 

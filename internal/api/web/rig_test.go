@@ -104,7 +104,13 @@ func (s *seats) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{T: t, c: controller.New(t, controller.Options{}), people: &people{all: map[string][2]string{}}, clock: &clock{now: time.Now()}, seats: &seats{}}
+	return newRigOn(t, controller.Options{})
+}
+
+// newRigOn is newRig on a controller that differs from the usual one.
+func newRigOn(t *testing.T, o controller.Options) *rig {
+	t.Helper()
+	r := &rig{T: t, c: controller.New(t, o), people: &people{all: map[string][2]string{}}, clock: &clock{now: time.Now()}, seats: &seats{}}
 	r.people.set("ada", "secret", "read,write")
 	r.people.set("bo", "secret", "read")
 	r.people.set("cy", "secret", "")

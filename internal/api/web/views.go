@@ -411,6 +411,20 @@ type hold struct {
 	Change   []machine.Remedy `json:"change,omitempty"`
 }
 
+// held is what keeps jobs from going on.
+type held struct {
+	// Jobs are how many wait. Holds are the first of what they wait for, More is what comes behind these.
+	Jobs  int64   `json:"jobs"`
+	Holds []hold  `json:"holds"`
+	More  unshown `json:"more"`
+}
+
+// unshown is what comes behind what is shown: so many holds, of so many jobs.
+type unshown struct {
+	Holds int64 `json:"holds"`
+	Jobs  int64 `json:"jobs"`
+}
+
 // mostHolds is how many are shown, and explained how many of them say why.
 const (
 	mostHolds = 20
@@ -427,34 +441,51 @@ func holds(ctx context.Context, s *Server, _ string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := query.Request{What: "job", Filter: filter, Options: query.Options{Limit: mostHolds, Sort: query.ParseSort([]string{"-count", "min(id)"})}}
+	r := query.Request{What: "job", Filter: filter, Options: query.Options{Sort: query.ParseSort([]string{"-count", "min(id)"})}}
 	result, err := s.cfg.Querier.Group(ctx, r, []string{"step", "wait_reason", "waits_for"}, figures)
 	if err != nil {
 		return nil, err
 	}
-	out := []hold{}
+	out := held{Holds: []hold{}}
 	for row := range result.Rows() {
-		h := hold{On: []string{}}
-		h.Step, _ = row[0].Value.(string)
-		h.Why, _ = row[1].Value.(string)
-		h.On, _ = row[2].Value.([]string)
-		h.Jobs, _ = row[3].Value.(int64)
-		h.First, _ = row[4].Value.(int64)
-		h.Since = row[5].Value
-		h.Filter = fmt.Sprintf("%s and step == %q", waiting, h.Step)
-		if h.Why != "" {
-			h.Filter = fmt.Sprintf("%s and wait_reason == %q", waiting, h.Why)
+		jobs, _ := row[3].Value.(int64)
+		out.Jobs += jobs
+		if len(out.Holds) == mostHolds {
+			out.More = unshown{out.More.Holds + 1, out.More.Jobs + jobs}
+			continue
 		}
-		if len(out) < explained {
-			x, err := s.cfg.Queue.Explain(ctx, job.ID(h.First))
-			if err != nil && !fault.Is(err, fault.NotFound) { // it may have gone by now
-				return nil, err
-			}
-			h.Sentence, h.Change = x.Why, x.Change
+		h, err := s.holdOf(ctx, row, len(out.Holds) < explained)
+		if err != nil {
+			return nil, err
 		}
-		out = append(out, h)
+		out.Holds = append(out.Holds, h)
 	}
 	return out, nil
+}
+
+// holdOf is the hold of a row of groups, explained if that is wanted.
+func (s *Server) holdOf(ctx context.Context, row []query.Cell, explain bool) (hold, error) {
+	h := hold{On: []string{}, Since: row[5].Value}
+	h.Step, _ = row[0].Value.(string)
+	h.Why, _ = row[1].Value.(string)
+	h.On, _ = row[2].Value.([]string)
+	h.Jobs, _ = row[3].Value.(int64)
+	h.First, _ = row[4].Value.(int64)
+	h.Filter = fmt.Sprintf("%s and step == %q", waiting, h.Step)
+	if h.Why != "" {
+		h.Filter = fmt.Sprintf("%s and wait_reason == %q", waiting, h.Why)
+	}
+	if !explain {
+		return h, nil
+	}
+	x, err := s.cfg.Queue.Explain(ctx, job.ID(h.First))
+	if err != nil && !fault.Is(err, fault.NotFound) { // it may have gone by now
+		return h, err
+	}
+	if string(x.Step) == h.Step { // else it has gone on meanwhile, and what is said would be about something else
+		h.Sentence, h.Change = x.Why, x.Change
+	}
+	return h, nil
 }
 
 // fieldsOf tells which fields there are, for filters.
