@@ -52,7 +52,12 @@ type Preview struct {
 	Warnings   []string           `json:"warnings"`
 	// Drift is what the machines told; nil if they were not asked.
 	Drift *course.Drift `json:"drift,omitempty"`
+
+	course *course.Course // nil of a plan that was stored
 }
+
+// Outline is the plan by its tasks, and what comes after what. One that was stored has it by its number.
+func (p *Preview) Outline() *course.Outline { return course.OutlineOf(p.course, p.Tasks) }
 
 // check refuses a wish that means nothing, and fills in what it leaves out.
 func (w *Wish) check() error {
@@ -157,7 +162,7 @@ func (e *Reader) Preview(ctx context.Context, w Wish, by By) (compute func() (*P
 // preview is what is shown of the draft.
 func (p *draft) preview() *Preview {
 	d := p.deployment
-	return &Preview{Deployment: d.Shown(), Tasks: p.course.Tasks(d, func(int32) course.Known { return course.Known{} }), Warnings: p.warnings}
+	return &Preview{Deployment: d.Shown(), Tasks: p.course.Tasks(d, func(int32) course.Known { return course.Known{} }), Warnings: p.warnings, course: p.course}
 }
 
 // draft is a plan that is not stored.

@@ -1,5 +1,5 @@
 // One environment: what it is, what a deployment of it would do now and why, and what was deployed to it.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { change, go, parameter, to } from "../address";
 import { Act } from "../parts/act";
 import { Ago, Command, Empty, Part, State, Wrong } from "../parts/bits";
@@ -7,8 +7,8 @@ import { useReady } from "../parts/frame";
 import { Trail } from "../parts/trail";
 import { ask, type Problem, problemOf, who } from "../session";
 import { useView } from "../stream";
-import type { Group } from "./graph";
-import { Groups } from "./reasons";
+import { type Drawing, Graph, type Group, type Sum } from "./graph";
+import { Groups, Reasons } from "./reasons";
 
 export function EnvironmentScreen({ id }: { id: string }) {
 	const { known, rows, error, command } = useView({ view: "environment", id });
@@ -39,7 +39,7 @@ export function EnvironmentScreen({ id }: { id: string }) {
 }
 
 /** What a deployment would do, as the controller says. The wish has what the plan was computed from; it is handed in as it came. */
-interface Proposed { wish: unknown; headline: string; runs: number; groups: Group[] | null; warnings: string[] | null; plan: string; run: string }
+interface Proposed { wish: unknown; headline: string; runs: number; groups: Group[] | null; warnings: string[] | null; sums: Sum[]; drawing: Drawing; plan: string; run: string }
 
 const words = (text: string): string[] => text.split(/[\s,]+/).filter((w) => w !== "");
 
@@ -67,6 +67,7 @@ function Proposal({ id }: { id: string }) {
 		return () => gone.abort();
 	}, [wanted, times, id, mode, force, only, nodes, kind]);
 	const { plan, problem } = found;
+	const choose = (t: string) => go(change({ task: t }), true);
 	const send = (e: Event) => {
 		e.preventDefault();
 		const f = new FormData(e.currentTarget as HTMLFormElement);
@@ -89,8 +90,9 @@ function Proposal({ id }: { id: string }) {
 		{plan && <div class="effect" aria-live="polite">
 			<p class="sentence"><b>{plan.headline}</b></p>
 			{plan.warnings?.map((w, i) => <div key={i} class="warning">{w}</div>)}
-			<Groups of={plan.groups ?? []} />
 		</div>}
+		{plan && plan.sums.length > 0 && <Picture of={plan} choose={choose} />}
+		{plan && <Groups of={plan.groups ?? []} chosen={parameter("task")} choose={choose} />}
 		{plan && plan.runs > 0 && (who.value?.change ? <button type="button" class="first" onClick={() => setAsks(true)}>Begin…</button> : <Command text={plan.run} />)}
 		{plan && asks && <Act title={"Deploy " + id + "?"} button="Begin" close={() => setAsks(false)} run={async (reason) => {
 			try {
@@ -107,4 +109,17 @@ function Proposal({ id }: { id: string }) {
 			<Command text={plan.run} />
 		</Act>}
 	</Part>;
+}
+
+const wouldRun = (s: Sum): string => s.runs === 0 ? "would not run" : `would run on ${s.runs === s.nodes ? "" : s.runs + " of "}${s.nodes} ${s.nodes === 1 ? "node" : "nodes"}`;
+
+/** The tasks of a plan and what comes after what; of one that is chosen, where it would run and why. */
+function Picture({ of, choose }: { of: Proposed; choose: (task: string) => void }) {
+	const task = parameter("task");
+	const plan = useMemo(() => ({ tasks: of.sums.map((s) => s.task), drawing: of.drawing, groups: of.groups ?? [] }), [of]);
+	const sum = of.sums.find((s) => s.task === task), group = plan.groups.find((g) => g.task === task);
+	return <>
+		<Graph plan={plan} sums={of.sums} chosen={task} choose={choose} tells={wouldRun} />
+		{sum && <div class="effect chosen" aria-live="polite"><b class="words">{task}</b> {wouldRun(sum)}{group && <Reasons of={group} />}</div>}
+	</>;
 }

@@ -1,7 +1,8 @@
 // The tasks of a deployment as a graph. Where each stands was worked out by the controller.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-export interface Plan { tasks: string[]; drawing: { layers: number; height: number; points: { layer: number; y: number }[]; lines: { from: number; to: number; between?: { layer: number; y: number }[] }[] }; groups: Group[] }
+export interface Drawing { layers: number; height: number; points: { layer: number; y: number }[]; lines: { from: number; to: number; between?: { layer: number; y: number }[] }[] }
+export interface Plan { tasks: string[]; drawing: Drawing; groups: Group[] }
 export interface Group { task: string; nodes: string[]; roles: { name: string; nodes: number }[] | null; reasons: { why: string; nodes: string[] }[] }
 export interface Sum { task: string; state: string; nodes: number; runs: number; passed: number; failed: number; running: number }
 
@@ -17,7 +18,10 @@ function ways(plan: Plan, task: number): Set<number> {
 	return found;
 }
 
-export function Graph({ plan, sums, chosen, choose }: { plan: Plan; sums: Sum[]; chosen: string; choose: (task: string) => void }) {
+const far = (s: Sum): string => s.state + (s.runs > 0 ? `, ${s.passed} of ${s.runs} nodes` : "");
+
+/** The tasks as a graph; tells says of each how it is. */
+export function Graph({ plan, sums, chosen, choose, tells = far }: { plan: Plan; sums: Sum[]; chosen: string; choose: (task: string) => void; tells?: (s: Sum) => string }) {
 	const box = useRef<HTMLDivElement>(null);
 	const [zoom, setZoom] = useState(1);
 	const d = plan.drawing;
@@ -54,7 +58,7 @@ export function Graph({ plan, sums, chosen, choose }: { plan: Plan; sums: Sum[];
 			<svg width={width * zoom} height={height * zoom} viewBox={`0 0 ${width} ${height}`} aria-hidden="true">
 				{lines}
 				{sums.map((s, i) => { const p = d.points[i]; return p && <g key={s.task} data-task={s.task} class={"g-" + s.state + (i === at ? " chosen" : near && !near.has(i) ? " pale" : "")} onClick={() => choose(s.task === chosen ? "" : s.task)} transform={`translate(${x(p.layer)} ${y(p.y)})`}>
-					<title>{s.task + ": " + s.state + (s.runs > 0 ? `, ${s.passed} of ${s.runs} nodes` : "")}</title><rect width={wide} height={high} rx={6} />
+					<title>{s.task + ": " + tells(s)}</title><rect width={wide} height={high} rx={6} />
 					<text x={9} y={20}>{s.task.length > letters ? s.task.slice(0, letters - 1) + "…" : s.task}</text>
 				</g>; })}
 			</svg>

@@ -1,4 +1,5 @@
 // Tasks with the nodes on which they run, and why, in the words of the controller.
+import { change } from "../address";
 import type { Group } from "./graph";
 
 const shownNodes = 6;
@@ -15,10 +16,11 @@ export function Reasons({ of: g }: { of: Group }) {
 
 const most = 400;
 
-/** A list of tasks with their reasons. */
-export function Groups({ of, label }: { of: Group[]; label?: string }) {
+/** A list of tasks with their reasons, of which one may be chosen. */
+export function Groups({ of, label, chosen, choose }: { of: Group[]; label?: string; chosen?: string; choose?: (task: string) => void }) {
+	const name = (task: string) => choose ? <a class="words" href={change({ task })} onClick={(e) => { e.preventDefault(); choose(task); }}>{task}</a> : <b class="words">{task}</b>;
 	return <>
-		<ul class="rows tasks" tabIndex={0} aria-label={label ?? "Tasks that run"}>{of.slice(0, most).map((g) => <li key={g.task} data-id={g.task}><b class="words">{g.task}</b> <span class="faint">{g.nodes.length === 1 ? "1 node" : g.nodes.length + " nodes"}</span><Reasons of={g} /></li>)}</ul>
+		<ul class="rows tasks" tabIndex={0} aria-label={label ?? "Tasks that run"}>{of.slice(0, most).map((g) => <li key={g.task} data-id={g.task} data-chosen={g.task === chosen ? "" : undefined}>{name(g.task)} <span class="faint">{g.nodes.length === 1 ? "1 node" : g.nodes.length + " nodes"}</span><Reasons of={g} /></li>)}</ul>
 		{of.length > most && <p class="faint">{of.length - most} more.</p>}
 	</>;
 }

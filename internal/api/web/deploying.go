@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/deploy/layout"
 	"github.com/drover-project/drover/internal/deploy/report"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/queue"
@@ -22,6 +23,9 @@ type proposed struct {
 	Runs     int            `json:"runs"`
 	Groups   []report.Group `json:"groups"`
 	Warnings []string       `json:"warnings"`
+	// Sums are all tasks, also those that would not run, and Drawing places them.
+	Sums    []course.Sum    `json:"sums"`
+	Drawing *layout.Drawing `json:"drawing"`
 	// Plan and Run are the commands that show the same, and carry it out.
 	Plan string `json:"plan"`
 	Run  string `json:"run"`
@@ -70,8 +74,9 @@ func propose(s *Server, _ http.ResponseWriter, r *http.Request, v *visitor) (any
 	}
 	w.Mode, w.Basis = p.Deployment.Mode, &p.Deployment.Basis
 	rows := report.RowsOf(p.Deployment.Nodes, p.Tasks)
+	o := p.Outline()
 	return proposed{Wish: w, Headline: report.Headline(p.Deployment.Steps, rows), Runs: len(rows), Groups: report.Groups(rows), Warnings: p.Warnings,
-		Plan: commandOf("plan", &w), Run: commandOf("run", &w)}, nil
+		Sums: o.Tasks, Drawing: layout.Of(len(o.Tasks), o.After), Plan: commandOf("plan", &w), Run: commandOf("run", &w)}, nil
 }
 
 // begun is a deployment that was begun.

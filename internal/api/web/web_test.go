@@ -496,6 +496,9 @@ func TestADeploymentIsBegun(t *testing.T) {
 	if shown.Runs != 3 || shown.Headline != "3 of 4 tasks run, on 2 nodes" || len(shown.Groups) != 2 || shown.Plan != "drover deploy plan prod" || shown.Run != "drover deploy run prod" {
 		t.Errorf("the plan: %+v", shown)
 	}
+	if fmt.Sprint(shown.Sums) != "[{motd waiting 2 2 0 0 0 0 0} {paint waiting 1 1 0 0 0 0 0} {pre skipped 1 0 0 0 0 0 0}]" || len(shown.Drawing.Points) != 3 || len(shown.Drawing.Lines) != 2 || shown.Drawing.Points[1].Layer != 2 {
+		t.Errorf("its picture: %v %+v", shown.Sums, shown.Drawing)
+	}
 	if rows := r.query("deployment", "id", ""); len(rows) != 0 {
 		t.Errorf("a plan that was looked at is stored: %s", rows)
 	}
