@@ -10,10 +10,12 @@ import { AuditScreen, EventScreen } from "./audit/audit";
 import { CompareScreen } from "./deployments/compare";
 import { DeploymentScreen, DeploymentsScreen } from "./deployments/deployments";
 import { EnvironmentScreen } from "./deployments/environment";
+import { GroupScreen, GroupsScreen } from "./groups/groups";
 import { CreateScreen } from "./instances/create";
 import { InstanceScreen, InstancesScreen } from "./instances/instances";
 import { JobScreen } from "./job/job";
 import { JobsScreen } from "./jobs/jobs";
+import { NetworkScreen, NetworksScreen } from "./networks/networks";
 import { NodeScreen, NodesScreen } from "./nodes/nodes";
 import { NowScreen } from "./now/now";
 import { QueryScreen } from "./query/query";
@@ -26,6 +28,8 @@ const screens: Record<string, { all?: ComponentType; one?: ComponentType<{ id: s
 	"": { all: NowScreen },
 	jobs: { all: JobsScreen, one: JobScreen },
 	nodes: { all: NodesScreen, one: NodeScreen },
+	groups: { all: GroupsScreen, one: GroupScreen },
+	networks: { all: NetworksScreen, one: NetworkScreen },
 	instances: { all: InstancesScreen, one: InstanceScreen, parts: { console: SerialScreen, screen: ScreenScreen } },
 	create: { all: CreateScreen },
 	rules: { all: RulesScreen },

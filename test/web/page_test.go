@@ -52,6 +52,8 @@ func start(t *testing.T, bin string, full bool) *cluster {
 	c.theShop()
 	c.drover("deploy", "plan", "shop", "--save", "--task", "packages,database", "--reason", "OPS-23: less")
 	c.drover("server", "create", "front", "--flavor", "m1.diskless", "--image", "noop", "--tag", "shop", "--wait")
+	c.drover("network", "add", "lan", "--network", "192.0.2.0/24", "--gateway", "192.0.2.1", "--reason", "OPS-80: addresses for the shop")
+	c.drover("network", "connect", "lan", "default", "bridged", "br0", "--reason", "OPS-80: addresses for the shop")
 	return c
 }
 
@@ -92,9 +94,10 @@ func (c *cluster) link() string {
 func screens(node, server string) map[string]string {
 	return map[string]string{
 		"now": "/", "jobs": "/jobs", "job": "/jobs/3", "failed": "/jobs/5", "instances": "/instances", "create": "/create", "instance": "/instances/web1", "nodes": "/nodes", "node": "/nodes/" + node, "rules": "/rules",
-		"query": "/query", "groups": "/query?item=job&by=status&figures=count,max(id)", "audit": "/audit", "event": "/audit/1",
+		"query": "/query", "grouped": "/query?item=job&by=status&figures=count,max(id)", "audit": "/audit", "event": "/audit/1",
 		"deployments": "/deployments", "deployment": "/deployments/1?task=database", "environment": "/environments/shop?plan=now", "compare": "/compare/1/2",
 		"servers": "/servers", "server": "/servers/" + server,
+		"groups": "/groups", "group": "/groups/default", "networks": "/networks", "network": "/networks/lan",
 	}
 }
 
@@ -143,7 +146,7 @@ func TestScreens(t *testing.T) {
 		tab.open(c.link())
 		tab.shows("Why jobs wait")
 		for name, path := range screens(node, c.server()) {
-			if !full && (name == "job" || name == "failed" || name == "instance" || name == "groups" || name == "event" || name == "deployment" || name == "environment" || name == "compare" || name == "server") {
+			if !full && (name == "job" || name == "failed" || name == "instance" || name == "grouped" || name == "event" || name == "deployment" || name == "environment" || name == "compare" || name == "server" || name == "network") {
 				continue
 			}
 			for _, scheme := range []string{"light", "dark"} {
@@ -151,7 +154,7 @@ func TestScreens(t *testing.T) {
 				tab.open(path)
 				tab.axe(fmt.Sprintf("%s, %s, with data: %v", path, scheme, full))
 			}
-			if !full && name != "node" && name != "nodes" {
+			if !full && name != "node" && name != "nodes" && name != "groups" {
 				tab.until(path+" says what to do first", `document.querySelector(".empty, .rulelist")`)
 			}
 			tab.size(320, 700)
@@ -747,6 +750,29 @@ func TestServers(t *testing.T) {
 	tab.shows("1 of its tags is not on the cluster as it is wanted")
 	c.drover("filter", "delete", "tags", "--yes", "--reason", "OPS-31: tags again")
 	tab.until("the cluster has it", `document.querySelector('tr[data-id="edge"]:not(.drift)')?.innerText.includes("ACTIVE")`)
+}
+
+// TestGroupsAndNetworks: from the nodes to their group, from there to a network, and who is on it, as it changes.
+func TestGroupsAndNetworks(t *testing.T) {
+	c := start(t, testkit.Build(t), true)
+	tab := sitDown(t, c.Ready.Web).tab()
+	tab.open(c.link())
+	tab.open("/nodes/" + c.node())
+	tab.click(".facts a", "default")
+	tab.until("its nodes and instances are shown", `location.pathname === "/groups/default" && document.querySelector('.tiles [data-id="`+c.node()+`"]') && document.querySelector('.rows [data-id="db1"]')`)
+	tab.shows("memory-size")
+	tab.click(".rows a", "lan")
+	tab.until("the network is shown", `location.pathname === "/networks/lan" && document.querySelector('.rows [data-id="default"]')?.innerText.includes("bridged br0")`)
+	tab.shows("There is none.")
+	c.drover("instance", "add", "web3", "--os", "noop", "--no-name-check", "--net", "0:network=lan,ip=pool", "--reason", "OPS-81: one more")
+	tab.until("who is on it comes by itself", `document.querySelector('.rows [data-id="web3"]')?.innerText.includes("192.0.2.2") && document.querySelector(".part p")?.innerText.includes("252 free")`)
+	tab.click(".rows a", "web3")
+	tab.click(".facts a", "lan")
+	tab.until("the instance leads back to it", `location.pathname === "/networks/lan"`)
+	tab.open("/groups")
+	c.drover("group", "add", "rack2", "--reason", "OPS-82: another rack")
+	tab.click("[role=cell] a", "rack2")
+	tab.shows("drover group assign-nodes rack2 NODE")
 }
 
 // TestAudit: who changed what, why and over which surface, as it is done, and what it was before.

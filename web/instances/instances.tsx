@@ -38,7 +38,7 @@ export function InstanceScreen({ id }: { id: string }) {
 		<div class="columns">
 			<Part title="How it is">
 				<Facts r={r} of={[["Is to be", "admin_state"], ["Its node told", "told_state"], ["Node", "pnode", node], ["Second copies", "snodes"], ["Memory", "oper_ram", size], ["Memory at most", "be/maxmem", size], ["Processors", "be/vcpus"],
-					["Operating system", "os"], ["Hypervisor", "hypervisor"], ["Disks", "disk_template"], ["Sizes of disks", "disk.sizes", (v) => v.map(size).join(", ")], ["Addresses", "nic.ips"], ["Networks", "nic.networks.names"], ["Tags", "tags"], ["UUID", "uuid"]]} />
+					["Operating system", "os"], ["Hypervisor", "hypervisor"], ["Disks", "disk_template"], ["Sizes of disks", "disk.sizes", (v) => v.map(size).join(", ")], ["Addresses", "nic.ips"], ["Networks", "nic.networks.names", (v) => v.map((n: string | null, i: number) => <span key={i}>{i > 0 && ", "}{n === null ? "–" : <a href={"/networks/" + encodeURIComponent(n)} data-in>{n}</a>}</span>)], ["Tags", "tags"], ["UUID", "uuid"]]} />
 				<Command text={"drover instance console " + id} /> <Command text={"drover instance log " + id} /> <Command text={"drover instance explain-placement " + id} />
 			</Part>
 			<LastChange r={r} />

@@ -24,6 +24,7 @@ const columns: Column[] = [
 export function NodesScreen() {
 	return <List title="Nodes" view="nodes" item="node" columns={columns} name={(r) => r.text("name")} href={(r) => "/nodes/" + r.text("name")}
 		chips={[["All", ""], ["Drained", "drained"], ["Offline", "offline"], ["Under 8 GiB free", "mfree < 8G"]]}
+		actions={<span class="buttons"><a class="button" href="/groups" data-in>Groups</a><a class="button" href="/networks" data-in>Networks</a></span>}
 		empty={<><p>There is no node. A token lets one join:</p><Command text="drover node token NAME" /></>} />;
 }
 
@@ -41,7 +42,7 @@ export function NodeScreen({ id }: { id: string }) {
 		<div class="columns">
 			<Part title="How it is">
 				<Facts r={r} of={[["Memory free", "mfree", size], ["Memory", "mtotal", size], ["Disk free", "dfree", size], ["Disk", "dtotal", size], ["Processors", "ctotal"], ["Instances", "pinst_cnt"], ["Second copies", "sinst_cnt"],
-					["Group", "group"], ["Address", "pip"], ["Tags", "tags"], ["Told", "told_at", (v) => <Ago at={v} />], ["UUID", "uuid"]]} />
+					["Group", "group", (v) => <a href={"/groups/" + encodeURIComponent(v)} data-in>{v}</a>], ["Address", "pip"], ["Tags", "tags"], ["Told", "told_at", (v) => <Ago at={v} />], ["UUID", "uuid"]]} />
 			</Part>
 			<LastChange r={r} />
 		</div>

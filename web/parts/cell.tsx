@@ -5,6 +5,7 @@ import { Ago, cellText, missing, moment, Said, size, State } from "./bits";
 /** Where the values of fields lead: of some items, or of all. */
 const places: Record<string, string> = {
 	"job.id": "/jobs/", job: "/jobs/", "instance.name": "/instances/", instance: "/instances/", "node.name": "/nodes/", pnode: "/nodes/", "export.node": "/nodes/",
+	"group.name": "/groups/", "node.group": "/groups/", "network.name": "/networks/",
 	"event.id": "/audit/", "deployment.id": "/deployments/", deployment: "/deployments/", "server.id": "/servers/", "environment.name": "/environments/", environment: "/environments/",
 };
 

@@ -8,7 +8,7 @@ import { lasting } from "./bits";
 const places = [["/", "Now", "n"], ["/jobs", "Jobs", "j"], ["/instances", "Instances", "i"], ["/nodes", "Nodes", "o"], ["/rules", "Rules", "r"], ["/deployments", "Deployments", "d"], ["/servers", "Servers", "s"], ["/query", "Query", "q"], ["/audit", "Audit", "a"]] as const;
 
 /** Screens that are no place of their own, and the place that they belong to. */
-const within: Record<string, string> = { "/environments": "/deployments", "/compare": "/deployments", "/create": "/instances" };
+const within: Record<string, string> = { "/environments": "/deployments", "/compare": "/deployments", "/create": "/instances", "/groups": "/nodes", "/networks": "/nodes" };
 
 /** What is around every screen: where one can go, who is signed in, and whether what is shown is what is. */
 export function Frame({ children }: { children: ComponentChildren }) {

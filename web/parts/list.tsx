@@ -40,7 +40,7 @@ export function List(w: Wish) {
 	const all = counts.rows.reduce((n, r) => n + (r.value("count") ?? 0), 0);
 	return <main class="list">
 		<div class="head"><h1>{w.title}</h1><span class="faint" role="status">{counts.error ? counts.error.message : counts.known ? all.toLocaleString() + (filter ? " fit" : "") : ""}
-			{counts.rows.map((r) => <span key={r.id}> · {String(r.cells[0]?.[1] ?? "")} {r.value("count")?.toLocaleString()}</span>)}</span>{w.actions}<Command text={shown.command} quiet /></div>
+			{counts.rows.map((r) => r.cells.length > 1 && <span key={r.id}> · {String(r.cells[0]?.[1] ?? "")} {r.value("count")?.toLocaleString()}</span>)}</span>{w.actions}<Command text={shown.command} quiet /></div>
 		<Filter item={w.item} value={filter} error={shown} />
 		<div class="chips" role="group" aria-label="Often wanted">{w.chips.map(([name, f]) => <a key={name} href={to(address.value.pathname, { filter: f, sort })} data-in aria-current={f === filter ? "true" : undefined}>{name}</a>)}</div>
 		<Rows w={w} shown={shown} all={all} more={() => shown.rows.length >= limit && limit < most && setLimit(Math.min(limit * 2, most))} />

@@ -22,8 +22,8 @@ export function LastChange({ r }: { r: Row }) {
 }
 
 /** The jobs that are about it and have not ended. */
-export function JobsAbout({ name }: { name: string }) {
-	const { known, rows, error, command } = useView({ view: "object.jobs", id: name });
+export function JobsAbout({ name, view = "object.jobs" }: { name: string; view?: string }) {
+	const { known, rows, error, command } = useView({ view, id: name });
 	return <Part title="Jobs about it that have not ended" command={command}>
 		{error && <Wrong problem={error} />}
 		{known && rows.length === 0 && <Empty><p>There is none.</p></Empty>}

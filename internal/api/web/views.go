@@ -75,6 +75,8 @@ type view struct {
 const (
 	unfinished = `(status == "queued" or status == "waiting" or status == "canceling" or status == "running")`
 	waiting    = `(status == "queued" or status == "waiting" or status == "canceling")`
+	// ofUnfinished is of opcodes, whose jobs have not ended.
+	ofUnfinished = `(job_status == "queued" or job_status == "waiting" or job_status == "canceling" or job_status == "running")`
 )
 
 // mostRows is how many rows of a list a tab may have at once.
@@ -84,7 +86,10 @@ const (
 	jobFields      = "id,status,summary,wait_reason,place,priority,reason,received_ts,start_ts,end_ts,waits_since,step"
 	nodeFields     = "name,role,group,offline,drained,master,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree,told_at,last_change_reason"
 	instanceFields = "name,status,pnode,os,be/vcpus,oper_ram,be/maxmem,tags,last_change_reason,last_change"
+	opcodeFields   = "job,summary,job_status,status,reason"
 	eventFields    = "id,timestamp,what,object,name,who,surface,from,reason"
+	groupFields    = "name,node_cnt,pinst_cnt,alloc_policy,tags,mtime"
+	networkFields  = "name,network,gateway,free_count,reserved_count,inst_cnt,group_list,tags,mtime"
 	changeFields   = "last_change,last_change_job,last_change_reason,last_change_trail"
 )
 
@@ -127,8 +132,25 @@ var views = map[string]view{
 	"instance": {item: "instance", fields: instanceFields + ",uuid,admin_state,hypervisor,snodes,disk_template,disk.sizes,disk.names,nic.ips,nic.macs,nic.networks.names,beparams,told_state," + changeFields,
 		filter: "name == $id", command: "drover why $id"},
 
-	"object.jobs": {item: "opcode", fields: "job,summary,job_status,status,reason", sort: "-job", limit: 50,
-		filter: `object == $id and (job_status == "queued" or job_status == "waiting" or job_status == "canceling" or job_status == "running")`, command: "drover why $id"},
+	"object.jobs": {item: "opcode", fields: opcodeFields, sort: "-job", limit: 50, filter: "object == $id and " + ofUnfinished, command: "drover why $id"},
+
+	"groups":       {item: "group", fields: groupFields, sort: "name", limit: 500, list: true, command: "drover group list"},
+	"groups.count": {item: "group", by: "alloc_policy", figures: "count", list: true, command: "drover group list --group-by alloc_policy --figures count"},
+	"group": {item: "group", fields: groupFields + ",uuid,ctime,ndparams,custom_ndparams,ipolicy,custom_ipolicy", filter: "name == $id",
+		command: "drover group info $id"},
+	"group.nodes":     {item: "node", fields: nodeFields, filter: "group == $id", sort: "name", limit: 500, command: "drover node list --filter $filter"},
+	"group.instances": {item: "instance", fields: instanceFields, filter: "pnode.group == $id", sort: "name", limit: 500, command: "drover instance list --filter $filter"},
+	"group.networks":  {value: networksOfGroup, every: time.Minute, pause: rest, command: "drover network list"},
+	"group.jobs": {item: "opcode", fields: opcodeFields, sort: "-job", limit: 50, filter: `object_kind == "group" and object == $id and ` + ofUnfinished,
+		command: "drover query opcode --filter $filter"},
+
+	"networks":       {item: "network", fields: networkFields, sort: "name", limit: 500, list: true, command: "drover network list"},
+	"networks.count": {item: "network", figures: "count", list: true, command: "drover network list --figures count"},
+	"network": {item: "network", fields: networkFields + ",uuid,ctime,network6,gateway6,mac_prefix,external_reservations", filter: "name == $id",
+		command: "drover network info $id"},
+	"network.instances": {value: instancesOnNetwork, every: time.Minute, pause: rest, command: "drover network info $id"},
+	"network.jobs": {item: "opcode", fields: opcodeFields, sort: "-job", limit: 50, filter: `object_kind == "network" and object == $id and ` + ofUnfinished,
+		command: "drover query opcode --filter $filter"},
 
 	"rules": {item: "filter", fields: "uuid,rule,rule_name,priority,action_text,predicates_text,reason,added_by,until,shadow,held,decides,would_hold,changed,longest_hold,comment", limit: 500,
 		command: "drover filter list"},

@@ -353,7 +353,9 @@ func TestViews(t *testing.T) {
 	r := newRig(t)
 	id := r.submit(0)
 	s := r.openStream(r.signIn("bo", "secret"))
-	about := map[string]string{"job": id.String(), "node": "node1.example", "instance": "web1", "object": "web1", "event": "1", "deployment": "1", "server": "d9c5d9f0-0000-4000-8000-000000000000"}
+	about := map[string]string{"job": id.String(), "node": "node1.example", "instance": "web1", "object": "web1", "event": "1", "deployment": "1", "server": "d9c5d9f0-0000-4000-8000-000000000000", "group": "default", "network": "lan"}
+	r.ends(`OP_NETWORK_ADD {"network_name":"lan","network":"192.0.2.0/28"}`)
+	r.ends(`OP_NETWORK_CONNECT {"network_name":"lan","group_name":"default","network_mode":"bridged","network_link":"br0"}`)
 	for name, v := range views {
 		if name == "instance" || name == "deployment" || name == "deployment.step" {
 			continue // there is none, which is an error
@@ -406,6 +408,40 @@ func TestViews(t *testing.T) {
 		}
 		s.watch(`{"watch":{}}`)
 	}
+}
+
+// TestGroupsAndNetworks: of a group its nodes, its instances and the networks that it is connected to, of a network who is on it, as they change.
+func TestGroupsAndNetworks(t *testing.T) {
+	r := newRig(t)
+	s := r.openStream(r.signIn("bo", "secret"))
+	shows := func(view, id, want string) {
+		t.Helper()
+		s.watch(fmt.Sprintf(`{"watch":{"x":{"view":%q,"id":%q}}}`, view, id))
+		for got := ""; !strings.Contains(got, want); {
+			m := s.next()
+			if m.Error != nil {
+				t.Fatalf("%s of %s: %v", view, id, m.Error)
+			}
+			got = string(m.Value) + fmt.Sprint(m.Rows)
+		}
+		s.watch(`{"watch":{}}`)
+	}
+	r.ends(`OP_NETWORK_ADD {"network_name":"lan","network":"192.0.2.0/28"}`)
+	r.ends(`OP_NETWORK_ADD {"network_name":"other","network":"198.51.100.0/28"}`)
+	shows("group.networks", "default", "[]")
+	r.ends(`OP_NETWORK_CONNECT {"network_name":"lan","group_name":"default","network_mode":"bridged","network_link":"br0"}`)
+	shows("group.networks", "default", `[{"name":"lan","subnet":"192.0.2.0/28","mode":"bridged","link":"br0","free":14}]`)
+	r.ends(fmt.Sprintf(newMachine, "web1", `{"network":"lan","ip":"pool"}`))
+	shows("group.nodes", "default", "node1.example")
+	shows("group.instances", "default", "web1")
+	r.ends(fmt.Sprintf(newMachine, "web2", `{"ip":"198.51.100.7"}`)) // on no network
+	shows("network.instances", "lan", `{"instances":[{"name":"web1","status":"running","node":"node1.example","addresses":["192.0.2.1"]}],"more":0}`)
+	shows("network.instances", "other", `{"instances":[],"more":0}`)
+	shows("group.networks", "default", `"free":13`)
+	r.rule(`{"name":"night","action":"PAUSE","predicates":[["jobid",[">","id",0]]]}`)
+	r.queued(`OP_NETWORK_SET_PARAMS {"network_name":"lan","gateway":"192.0.2.2"}`)
+	shows("network.jobs", "lan", "NETWORK_SET_PARAMS(lan)")
+	shows("group.jobs", "lan", "[]") // it is about something else of that name
 }
 
 // TestADeployment: of a stored plan the graph, what would run and why, each task as it is, and no secret.
