@@ -622,12 +622,52 @@ func TestADeploymentIsBegunHere(t *testing.T) {
 	other.shows("10 of 12 tasks run, on 4 nodes")
 	other.open("/environments/shop?plan=now&force=yes&only=database")
 	other.shows("drover deploy run shop --task database --force")
+	other.lacks("#console")
 	if eval[bool](other, `[...document.querySelectorAll("#plan button")].some((b) => b.innerText.includes("Begin"))`) {
 		t.Error("who may only look can begin it")
 	}
 	other.open("/deployments/1")
 	other.shows("the environment is at generation 2")
 	other.lacks(".head .buttons button")
+}
+
+// TestAnExpression is evaluated over the states of an environment; what is wrong with one is told with its place, at which the caret is then.
+func TestAnExpression(t *testing.T) {
+	c := start(t, testkit.Build(t), true)
+	tab := sitDown(t, c.Ready.Web).tab()
+	tab.open(c.link())
+	tab.open("/environments/shop")
+	choose := func(name, value string) {
+		t.Helper()
+		tab.until(value+" can be chosen", `document.querySelector("#console select[name=`+name+`] option[value='`+value+`']")`)
+		eval[int](tab, `((s) => { s.value = "`+value+`"; return 1; })(document.querySelector("#console select[name=`+name+`]"))`)
+	}
+	write := func(text string) {
+		t.Helper()
+		eval[int](tab, `(document.querySelector("#console textarea").value = "", 1)`)
+		tab.types("#console textarea", text)
+	}
+	choose("node", "3")
+	write("$.roles\r")
+	tab.until("it has a value", `document.querySelector("#console pre.value")?.innerText.includes('"db"')`)
+	tab.shows(`drover deploy console shop --node 3 -e '$.roles'`)
+	choose("old", "1")
+	write("changed($.color)\r")
+	tab.until("it is told what was compared", `document.querySelector("#console .rows")?.innerText.match(/\$\.color[^]*is the same/)`)
+	tab.shows("--old 1 -e 'changed($.color)'")
+	write("$.password\r")
+	tab.until("what is secret is hidden", `document.querySelector("#console pre.value")?.innerText.includes("<redacted>")`)
+	write("$.color.nope()\r")
+	tab.until("what is wrong is told with its place", `document.querySelector("#console .wrong")?.innerText.match(/nope[^]*line 1, column 9/) && document.activeElement.selectionStart === 8`)
+	for _, scheme := range []string{"light", "dark"} {
+		tab.colours(scheme)
+		tab.axe("an expression, " + scheme)
+		tab.do(chromedp.ScrollIntoView(chromedp.CSS("#console")))
+		tab.shoot("expression-1280-" + scheme)
+	}
+	address := eval[string](tab, `location.pathname + location.search`)
+	tab.open(address)
+	tab.until("its address has it", `document.querySelector("#console textarea").value === "$.color.nope()" && document.querySelector("#console select[name=node]").value === "3"`)
 }
 
 // TestAnInstanceIsMadeHere: where it would go is shown while one types, and what is done to it later is shown first; what does not come back wants its name.

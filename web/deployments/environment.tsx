@@ -7,6 +7,7 @@ import { useReady } from "../parts/frame";
 import { Trail } from "../parts/trail";
 import { ask, type Problem, problemOf, who } from "../session";
 import { useView } from "../stream";
+import { Console } from "./console";
 import { type Drawing, Graph, type Group, type Sum } from "./graph";
 import { Groups, Reasons } from "./reasons";
 
@@ -23,6 +24,7 @@ export function EnvironmentScreen({ id }: { id: string }) {
 		<div class="head"><h1>Environment {id} <span class="faint">· {r.text("deployed")}</span></h1><Command text={command} quiet /></div>
 		<p class="lead">{nodes.length} nodes, by {(r.value("graphs") ?? []).join(", ") || "no graph"} <span class="faint">· changed <Ago at={r.value("mtime")} /> by {r.text("who")}, generation {r.text("generation")}</span></p>
 		<Proposal id={id} />
+		{who.value?.change && <Console id={id} nodes={nodes.map((n) => n.uid)} deployments={past.rows.filter((d) => d.text("mode") === "run").map((d) => d.text("id"))} />}
 		<div class="columns">
 			<Part title="What was deployed to it" command={past.command}>
 				{past.known && past.rows.length === 0 && <Empty><p>Nothing yet.</p></Empty>}

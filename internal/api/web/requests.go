@@ -43,6 +43,8 @@ var requests = []request{
 	{"GET", "/api/deployments/{id}/plan", rights.Look, planOf},
 	{"GET", "/api/deployments/{id}/compare/{other}", rights.Look, comparePlans},
 	{"GET", "/api/plan", rights.Look, propose},
+	// What is secret is hidden in what comes of an expression, but it can make of a secret what nobody recognizes: it is for who may see the state as it is.
+	{"POST", "/api/environments/{id}/eval", rights.Change, evaluate},
 	{"POST", "/api/deployments", rights.Change, deploy},
 	{"POST", "/api/deployments/{id}/{do}", rights.Change, actOn},
 	{"POST", "/api/instances/{id}/console", rights.Change, issueTicket},

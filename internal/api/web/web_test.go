@@ -620,6 +620,50 @@ func TestADeploymentIsBegun(t *testing.T) {
 	}
 }
 
+// TestExpressions: over the present state and those of deployments, as on a node, with the command that tells the same; what is wrong is told with its place,
+// and no secret as it is. Who may only look evaluates nothing: an expression can make of a secret what nobody recognizes.
+func TestExpressions(t *testing.T) {
+	r := newRig(t)
+	r.shop("red")
+	ada, looks := r.signIn("ada", "secret"), r.signIn("bo", "secret")
+	plan := func() {
+		if _, _, err := r.c.Rollout.Plan(t.Context(), rollout.Wish{Environment: "prod"}, rollout.By{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plan()
+	r.putShop("blue")
+	plan()
+	r.putShop("green")
+	for body, want := range map[string]string{
+		`{"expression":"$.color"}`:                      `{"value":"green","compared":[],"command":"drover deploy console prod -e '$.color'"}`,
+		`{"expression":"$.color","new":1}`:              `{"value":"red","compared":[],"command":"drover deploy console prod --new 1 -e '$.color'"}`,
+		`{"expression":"[$.uid, $.roles]","node":"2"}`:  `{"value":["2",["db"]],"compared":[],"command":"drover deploy console prod --node 2 -e '[$.uid, $.roles]'"}`,
+		`{"expression":"changed($.color)","old":1}`:     `{"value":true,"compared":[{"function":"changed","expression":"$.color","changed":true}],"command":"drover deploy console prod --old 1 -e 'changed($.color)'"}`,
+		`{"expression":"old($.color)","new":1,"old":2}`: `{"value":"blue","compared":[],"command":"drover deploy console prod --new 1 --old 2 -e 'old($.color)'"}`,
+		`{"expression":"$.password"}`:                   `"value":"\u003credacted\u003e"`,
+		`{"expression":"null"}`:                         `{"value":null,`,
+		`{"expression":"'😀ä' +\n  $.color.nope()"}`:     `"line":2,"column":11,"offset":18,"shown":`,
+		`{"expression":"1 +"}`:                          `"wrong":{"message":`,
+		`{"expression":"int($.color)"}`:                 `"wrong":{"message":`,
+	} {
+		if status, text, _ := r.ask("POST", "/api/environments/prod/eval", ada, body); status != http.StatusOK || !strings.Contains(text, want) || strings.Contains(text, "correct-horse") {
+			t.Errorf("%s: %d %s, want %s", body, status, text, want)
+		}
+	}
+	for body, want := range map[string]int{`{}`: http.StatusBadRequest, `{"expression":"1","node":"9"}`: http.StatusNotFound, `{"expression":"1","new":9}`: http.StatusNotFound, `{"expression":"1","x":1}`: http.StatusBadRequest} {
+		if status, text, _ := r.ask("POST", "/api/environments/prod/eval", ada, body); status != want {
+			t.Errorf("%s: %d %s", body, status, text)
+		}
+	}
+	if status, text, _ := r.ask("POST", "/api/environments/none/eval", ada, `{"expression":"1"}`); status != http.StatusNotFound {
+		t.Errorf("of no environment: %d %s", status, text)
+	}
+	if status, text, _ := r.ask("POST", "/api/environments/prod/eval", looks, `{"expression":"1"}`); status != http.StatusForbidden {
+		t.Errorf("by who may only look: %d %s", status, text)
+	}
+}
+
 // hold keeps all jobs from beginning.
 func (r *rig) hold() {
 	r.Helper()

@@ -3,6 +3,7 @@ package deployments
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"strconv"
@@ -32,12 +33,17 @@ type console struct {
 func deployConsole(sh *shell.Shell) *cobra.Command {
 	var c console
 	var once []string
+	var newer, older string
 	cmd := &cobra.Command{
 		Use: "console ENVIRONMENT", Short: "Evaluate expressions in the context of an environment and node", Args: shell.Exactly(1),
 		Long: "Evaluate expressions, line by line, in the context of an environment and node.\n\n" + consoleHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c.New = stateAt{Environment: args[0]}
 			environment := args[0]
+			for _, use := range [][2]string{{"new", cmp.Or(newer, "present")}, {"old", cmp.Or(older, "latest")}} {
+				if err := consoleCommand(sh, &c, environment, []string{":use", use[0], use[1]}); err != nil {
+					return err
+				}
+			}
 			for _, text := range once {
 				if err := evaluate(cmd.Context(), sh, &c, text); err != nil {
 					return err
@@ -50,6 +56,8 @@ func deployConsole(sh *shell.Shell) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&c.Node, "node", "", "uid of the node that $ is of")
+	cmd.Flags().StringVar(&newer, "new", "", "the state to be reached: that of this deployment, in place of the present one")
+	cmd.Flags().StringVar(&older, "old", "", "the state to compare with: that of this deployment, in place of the latest one's")
 	cmd.Flags().StringArrayVarP(&once, "expression", "e", nil, "evaluate this and end")
 	return cmd
 }
