@@ -436,7 +436,10 @@ func TestAnAddressHasItsFilter(t *testing.T) {
 	tab.until("what fits is left", `document.querySelectorAll("#completions li").length === 1`)
 	tab.types("input.filter", "\t\r")
 	tab.until("it is the filter", `new URLSearchParams(location.search).get("filter") === 'status == "queued"' && document.querySelectorAll(".row").length === 1`)
-	tab.types("input.filter", ` and nope == "x`)
+	tab.types("input.filter", " and id >= ")
+	tab.until("numbers are offered, too", `[...document.querySelectorAll("#completions b")].map((e) => e.innerText).join() === "1,2"`)
+	tab.types("input.filter", "\x1b")
+	tab.types("input.filter", `1 and nope == "x`)
 	tab.lacks("#completions li")
 }
 

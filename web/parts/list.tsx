@@ -106,7 +106,7 @@ export function fields(item: string): Promise<Field[]> {
 interface Offer { name: string; note: string; put: string; letters: number }
 
 /** A field, a comparison, and the beginning of a value. */
-const comparison = /([A-Za-z_][\w./]*)\s*(?:==|!=)\s*("[^"]*|[^\s"()]*)$/;
+const comparison = /([A-Za-z_][\w./]*)\s*(?:==|!=|<=?|>=?)\s*("[^"]*|[^\s"()]*)$/;
 
 interface Boxed {
 	item: string;

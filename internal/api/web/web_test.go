@@ -713,7 +713,7 @@ func TestTwoPlansAreCompared(t *testing.T) {
 	}
 }
 
-// TestValuesOfFields: those that there are, as filters write them, with what was typed in them; of what has none, or is no text, nothing.
+// TestValuesOfFields: those that there are, as filters write them, with what was typed in them; of what has none, or is neither text nor number, nothing.
 func TestValuesOfFields(t *testing.T) {
 	r := newRig(t)
 	looks := r.signIn("bo", "secret")
@@ -729,7 +729,13 @@ func TestValuesOfFields(t *testing.T) {
 		"job?field=status&typed=CAN": `"canceled" 1, `,
 		"job?field=status&typed=e":   `"queued" 2, "canceled" 1, `,
 		"job?field=status&typed=x":   "",
-		"job?field=id":               "",
+		"job?field=id":               `1 1, 2 1, 3 1, `,
+		"job?field=id&typed=2":       `2 1, `,
+		"job?field=priority":         `0 3, `,
+		"node?field=mtotal":          `128G 1, `,
+		"node?field=mtotal&typed=13": `128G 1, `, // it is 131072 MiB
+		"node?field=mtotal&typed=1g": "",
+		"node?field=offline":         "",
 		"job?field=received_ts":      "",
 		"node?field=name&typed=ODE1": `"node1.example" 1, `,
 		"instance?field=name":        "",
@@ -747,9 +753,11 @@ func TestValuesOfFields(t *testing.T) {
 			t.Errorf("%s: %d %s", asked, status, text)
 		}
 	}
-	for _, v := range answered[[]value](r, "GET", "/api/values/job?field=status", looks, "") {
-		if _, err := qlang.ParseText("status == " + v.Text); err != nil {
-			t.Errorf("%s cannot be typed: %v", v.Text, err)
+	for _, of := range [][2]string{{"job", "status"}, {"job", "id"}, {"node", "mtotal"}} {
+		for _, v := range answered[[]value](r, "GET", "/api/values/"+of[0]+"?field="+of[1], looks, "") {
+			if got := len(r.query(of[0], of[1], of[1]+" == "+v.Text)); int64(got) != v.Count {
+				t.Errorf("%s == %s lets %d through, and %d are told", of[1], v.Text, got, v.Count)
+			}
 		}
 	}
 }
