@@ -132,6 +132,11 @@ web-shots: ## make pictures of the page's screens, in .cache/web-shots, and thos
 	DROVER_WEB_SHOTS=$(CURDIR)/.cache/web-shots CGO_ENABLED=0 $(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run TestPictures ./test/web
 	@for picture in docs/web/*.png; do cp .cache/web-shots/$$(basename $$picture) $$picture; done
 
+.PHONY: web-firefox
+web-firefox: ## see that people sign in with Firefox, too, which is 84 MB to fetch
+	@./.ci/install firefox-esr
+	DROVER_FIREFOX=$$(command -v firefox-esr) CGO_ENABLED=0 $(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run TestFirefox ./test/web
+
 .PHONY: vulncheck
 vulncheck: ## look for known vulnerabilities, where their data can be had
 	@./.ci/vulncheck

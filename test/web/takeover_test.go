@@ -57,7 +57,7 @@ func (c *cluster) until(what string, holds func() bool) {
 // frontOf is an address of all controllers, as a balancer has it: who connects is led to the first of them that takes connections.
 func frontOf(t *testing.T, all []*cluster) string {
 	t.Helper()
-	front, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it ends with the test
+	front, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func frontOf(t *testing.T, all []*cluster) string {
 			go func() {
 				defer func() { _ = in.Close() }()
 				for _, c := range all {
-					out, err := net.Dial("tcp", strings.TrimPrefix(c.Ready.Web, "http://")) //nolint:noctx // it ends with the test
+					out, err := net.Dial("tcp", strings.TrimPrefix(c.Ready.Web, "http://"))
 					if err != nil {
 						continue
 					}

@@ -3,8 +3,8 @@ package web
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"unicode/utf16"
 
@@ -82,7 +82,7 @@ func numberOf(n int64) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprint(n)
+	return strconv.FormatInt(n, 10)
 }
 
 // misreadOf tells what is wrong with an expression; of what is wrong elsewhere, as in a function of the operator's own, no place.
