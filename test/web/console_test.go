@@ -318,6 +318,18 @@ func TestTheScreen(t *testing.T) {
 	tab.presses("x")
 	tab.click(".sits button", "Ctrl-Alt-Del")
 	tab.until("keys go to it", `document.activeElement.matches(".seat canvas")`)
+	// A text is typed as keys, each with its place on the keyboard, and none if one of them is on no key.
+	eval[int](tab, `(window.keys = [], WebSocket.prototype.send = ((send) => function (d) { const b = [...new Uint8Array(d.buffer ?? d, d.byteOffset ?? 0, d.byteLength)]; if (b[0] === 255 && b[1] === 0 && b.length === 12) window.keys.push((b[3] ? "+" : "-") + b[11]); return send.call(this, d); })(WebSocket.prototype.send), 1)`)
+	tab.click(".sits button", "Type a text")
+	tab.types(".types input", "ä Öb\r")
+	tab.shows("a US keyboard has no key for ä Ö")
+	tab.axe("a text to type")
+	eval[int](tab, `(document.querySelector(".types input").value = "", 1)`)
+	tab.types(".types input", "a B?\r")
+	tab.until("keys go to it again", `document.activeElement.matches(".seat canvas")`)
+	if sent := eval[string](tab, `window.keys.join(" ")`); sent != "+30 -30 +57 -57 +42 +48 -48 -42 +42 +53 -53 -42" { // a, space, Shift and b, Shift and slash
+		t.Errorf("the keys are %s", sent)
+	}
 	tab.presses("]", chromedp.ModifierCtrl)
 	tab.until("the keyboard has left it", `document.activeElement.innerText === "Leave"`)
 	tab.presses("\r")

@@ -120,6 +120,7 @@ function Console({ id, kind }: { id: string; kind: Kind }) {
 			{step === "open" ? <button type="button" ref={leave} onClick={stop}>Leave</button> : <button type="button" class="first" ref={again} onClick={open}>Open it again</button>}
 			{step === "open" && taken && <button type="button" onClick={() => { setLost(""); seat.current?.take?.(); seat.current?.focus(); }}>Take the keyboard over</button>}
 			{step === "open" && seat.current?.ctrlAltDel && <button type="button" onClick={() => { seat.current?.ctrlAltDel?.(); seat.current?.focus(); }}>Ctrl-Alt-Del</button>}
+			{step === "open" && seat.current?.type && <Typed type={seat.current.type} focus={() => seat.current?.focus()} />}
 			{step === "open" && seat.current?.readAloud && <label class="check"><input type="checkbox" checked={aloud} onChange={(e) => { setAloud(e.currentTarget.checked); seat.current?.readAloud?.(e.currentTarget.checked); }} /> Read aloud</label>}
 			<span class="faint keys">{kind.keys}{size && ` ${size[0]} columns, ${size[1]} rows`}</span>
 			{size && size[0] !== 80 && <Command text={`stty cols ${size[0]} rows ${size[1]}`} name="Size, for a shell there:" quiet />}
@@ -132,6 +133,33 @@ function Console({ id, kind }: { id: string; kind: Kind }) {
 		</div>}
 		<div class="seat" key="seat" ref={into} hidden={step === "asks"} role="group" aria-label={kind.title + " of " + id} onKeyDown={(e) => e.stopPropagation()} />
 	</main>;
+}
+
+/** A text that is typed as keys: there is no clipboard that the machine has, too. */
+function Typed({ type, focus }: { type: (text: string) => Promise<void>; focus: () => void }) {
+	const [open, setOpen] = useState(false);
+	const [busy, setBusy] = useState(false);
+	const [wrong, setWrong] = useState("");
+	const field = useRef<HTMLInputElement>(null);
+	useEffect(() => { if (open) field.current?.focus(); }, [open]);
+	if (!open) return <button type="button" onClick={() => setOpen(true)}>Type a text…</button>;
+	const send = async (e: Event) => {
+		e.preventDefault();
+		setBusy(true);
+		setWrong("");
+		try {
+			await type(field.current!.value);
+			setOpen(false);
+			focus();
+		} catch (problem) {
+			setWrong(problem instanceof Error ? problem.message : String(problem));
+		}
+		setBusy(false);
+	};
+	return <form class="types" onSubmit={send}>
+		<input ref={field} aria-label="Text to type, as on a US keyboard" placeholder="Text to type, as on a US keyboard" required autocomplete="off" spellcheck={false} /><button disabled={busy}>{busy ? "It is typed…" : "Type it"}</button><button type="button" onClick={() => setOpen(false)}>Close</button>
+		{wrong && <span class="wrong" role="alert">{wrong}</span>}
+	</form>;
 }
 
 export const SerialScreen = ({ id }: { id: string }) => <Console id={id} kind={serial} key={"serial/" + id} />;

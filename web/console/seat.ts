@@ -29,6 +29,8 @@ export interface Seat {
 	take?(): void;
 	/** Presses the keys that no browser lets a page have. */
 	ctrlAltDel?(): void;
+	/** Types a text as keys, and tells when it is done. What cannot be typed is told by an error, and then nothing is. */
+	type?(text: string): Promise<void>;
 	/** Has what is shown told to screen readers, line by line. */
 	readAloud?(on: boolean): void;
 }
