@@ -206,7 +206,7 @@ func TestTheWalkThrough(t *testing.T) {
 	delay(taking...)
 	named("lock node/" + c.node() + " of job " + holder)
 	delay("--depend", "3")
-	named("after job 3")
+	named("job 3")
 	delay("--reason", "rate-limit:1:lab")
 	delay("--reason", "rate-limit:1:lab")
 	named("limit 1 of lab")

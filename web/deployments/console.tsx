@@ -33,7 +33,7 @@ export function Console({ id, nodes, deployments }: { id: string; nodes: string[
 		setBusy(false);
 	};
 	const state = (name: string, label: string, usual: string) => <label>{label}<select name={name} key={deployments.join()} defaultValue={parameter(name)}>
-		<option value="">{usual}</option>{deployments.map((d) => <option key={d} value={d} selected={parameter(name) === d}>that of deployment {d}</option>)}</select></label>;
+		<option value="">{usual}</option>{deployments.map((d) => <option key={d} value={d} selected={parameter(name) === d}>of deployment {d}</option>)}</select></label>;
 	const { tried, problem } = found ?? {};
 	const text = tried?.value === undefined ? "" : JSON.stringify(tried.value, null, 4);
 	return <Part id="console" title="What an expression gives" command={tried?.command}>
@@ -41,8 +41,8 @@ export function Console({ id, nodes, deployments }: { id: string; nodes: string[
 			<label class="full">Expression<textarea ref={box} name="expression" class="when" rows={2} required spellcheck={false} autocapitalize="off" defaultValue={parameter("yaql")} placeholder="changed($.color)"
 				onKeyDown={(e) => { if (e.key === "Enter" && !e.shiftKey) void send(e); }} /></label>
 			<label>Node<select name="node" defaultValue={parameter("node")}><option value="">what all nodes see</option>{nodes.map((n) => <option key={n} value={n} selected={parameter("node") === n}>node {n}</option>)}</select></label>
-			{state("new", "New state", "the present one")}
-			{state("old", "Old state", "that of the latest deployment")}
+			{state("new", "New state", "as it is now")}
+			{state("old", "Old state", "of the latest one")}
 			<button disabled={busy}>Evaluate</button>
 		</form>
 		<div aria-live="polite">

@@ -79,7 +79,7 @@ function Proposal({ id }: { id: string }) {
 	};
 	return <Part id="plan" title="What a deployment would do" command={plan?.plan}>
 		<form class="editor" onSubmit={send}>
-			<label>How<select name="mode" key={mode} defaultValue={mode}><option value="" selected={mode === ""}>run: tasks are carried out</option><option value="noop" selected={mode === "noop"}>noop: in the way of their type that changes nothing</option><option value="dry-run" selected={mode === "dry-run"}>dry-run: nodes only report what they would do</option></select></label>
+			<label title="run: tasks are carried out; noop: in the way of their type that changes nothing; dry-run: nodes only report what they would do">How<select name="mode" key={mode} defaultValue={mode}><option value="" selected={mode === ""}>run</option><option value="noop" selected={mode === "noop"}>noop: change nothing</option><option value="dry-run" selected={mode === "dry-run"}>dry-run: only report</option></select></label>
 			<label>Only these tasks<input name="only" defaultValue={only} placeholder="all" spellcheck={false} /></label>
 			<label>Only these nodes<input name="nodes" defaultValue={nodes} placeholder="all" spellcheck={false} /></label>
 			<label>Graphs of type<input name="type" defaultValue={kind} placeholder="the usual ones" spellcheck={false} /></label>

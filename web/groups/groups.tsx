@@ -10,7 +10,7 @@ const columns: Column[] = [
 	{ title: "Group", field: "name", class: "wide", show: (r) => <a href={"/groups/" + encodeURIComponent(r.text("name"))} data-in>{r.text("name")}</a> },
 	{ title: "Nodes", field: "node_cnt", class: "number", show: (r) => r.value("node_cnt") },
 	{ title: "Instances", field: "pinst_cnt", class: "number", show: (r) => r.value("pinst_cnt") },
-	{ title: "New instances", field: "alloc_policy", class: "medium", show: (r) => policies[r.text("alloc_policy")] ?? r.text("alloc_policy") },
+	{ title: "New ones", field: "alloc_policy", class: "medium", show: (r) => policies[r.text("alloc_policy")] ?? r.text("alloc_policy") },
 	{ title: "Tags", class: "medium faint optional", show: (r) => (r.value("tags") ?? []).join(", ") },
 	{ title: "Changed", field: "mtime", class: "time", show: (r) => <Ago at={r.value("mtime")} /> },
 ];

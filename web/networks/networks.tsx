@@ -41,7 +41,7 @@ export function NetworkScreen({ id }: { id: string }) {
 		<div class="columns">
 			<Part title="How it is">
 				<p><Free r={r} /></p>
-				<Facts r={r} of={[["Gateway", "gateway"], ["IPv6", "network6"], ["IPv6 gateway", "gateway6"], ["MAC addresses begin with", "mac_prefix"], ["Taken or set aside", "reserved_count"], ["Set aside by operators", "external_reservations"],
+				<Facts r={r} of={[["Gateway", "gateway"], ["IPv6", "network6"], ["IPv6 gateway", "gateway6"], ["MAC prefix", "mac_prefix"], ["Taken or set aside", "reserved_count"], ["Set aside by operators", "external_reservations"],
 					["Tags", "tags"], ["Made", "ctime", (v) => <Ago at={v} />], ["Changed", "mtime", (v) => <Ago at={v} />], ["UUID", "uuid"]]} />
 			</Part>
 			<Part title="Groups that are connected to it">

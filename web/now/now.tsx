@@ -76,7 +76,7 @@ function Holds() {
 			<span class="amount"><span class="share" style={{ width: (all > 0 ? 100 * h.jobs / all : 0) + "%" }} /></span>
 			<div class="what">
 				<a href={to("/jobs", { filter: h.filter, sort: "id" })} data-in><b>{h.jobs.toLocaleString()}</b> {h.jobs === 1 ? "job waits" : "jobs wait"}</a>
-				{" "}for <b class="holder">{h.why || "its turn"}</b>
+				{" "}for <b class="holder">{h.why.replace(/^after /, "") || "its turn"}</b>
 				{moment(h.since) !== undefined && <span class="faint"> · the longest {lasting(now.value - moment(h.since)!)}</span>}
 				<span class="faint"> · first <a href={"/jobs/" + h.first} data-in>job {h.first}</a></span>
 			</div>
