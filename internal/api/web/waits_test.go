@@ -12,6 +12,7 @@ import (
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/rollout"
 	"github.com/drover-project/drover/internal/schedule"
@@ -365,5 +366,23 @@ func TestNothingThatHoldsIsLeftOut(t *testing.T) {
 	})
 	if shown.More != (unshown{Holds: more, Jobs: more}) || len(shown.Holds) != mostHolds || shown.Holds[0].Why != "rule all" || shown.Holds[0].Jobs != 3 {
 		t.Errorf("it shows %+v", shown)
+	}
+}
+
+// TestAHoldIsExplainedAsItIs: what the first job of a hold waits for by now is not said of one that it has left meanwhile.
+func TestAHoldIsExplainedAsItIs(t *testing.T) {
+	r := newRig(t)
+	r.rule(`{"name":"backup","action":"PAUSE","predicates":[["jobid",["=","id",2]]]}`)
+	runs, waits := r.running(takesNone), r.queued(takesNone)
+	for _, c := range []struct {
+		first job.ID
+		step  string
+		says  string
+	}{{waits, "hold", "paused by filter rule backup"}, {runs, "wait-slot", ""}, {waits, "wait-slot", ""}, {99, "hold", ""}} {
+		row := []query.Cell{{Value: c.step}, {Value: "x"}, {Value: []string{"x"}}, {Value: int64(1)}, {Value: int64(c.first)}, {}}
+		h, err := r.web.holdOf(t.Context(), row, true)
+		if err != nil || !strings.HasPrefix(h.Sentence, c.says) || (h.Sentence == "") != (c.says == "") || (len(h.Change) == 0) != (c.says == "") {
+			t.Errorf("job %d, which a list has in step %s: %+v %v", c.first, c.step, h, err)
+		}
 	}
 }
