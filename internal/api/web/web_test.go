@@ -35,6 +35,7 @@ import (
 	"github.com/drover-project/drover/internal/rollout"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/testkit"
+	"github.com/drover-project/drover/yaql"
 )
 
 // TestEachRequestNeedsItsRight goes through the whole table as nobody, and as accounts that may nothing, look, and change.
@@ -430,14 +431,20 @@ func TestGroupsAndNetworks(t *testing.T) {
 	r.ends(`OP_NETWORK_ADD {"network_name":"other","network":"198.51.100.0/28"}`)
 	shows("group.networks", "default", "[]")
 	r.ends(`OP_NETWORK_CONNECT {"network_name":"lan","group_name":"default","network_mode":"bridged","network_link":"br0"}`)
+	r.ends(`OP_GROUP_ADD {"group_name":"rack2"}`)
+	r.ends(`OP_NETWORK_CONNECT {"network_name":"other","group_name":"rack2","network_mode":"openvswitch","network_link":"br1","network_vlan":".7"}`)
+	shows("group.networks", "rack2", `[{"name":"other","subnet":"198.51.100.0/28","mode":"openvswitch","link":"br1","vlan":".7","free":14}]`)
 	shows("group.networks", "default", `[{"name":"lan","subnet":"192.0.2.0/28","mode":"bridged","link":"br0","free":14}]`)
 	r.ends(fmt.Sprintf(newMachine, "web1", `{"network":"lan","ip":"pool"}`))
 	shows("group.nodes", "default", "node1.example")
 	shows("group.instances", "default", "web1")
-	r.ends(fmt.Sprintf(newMachine, "web2", `{"ip":"198.51.100.7"}`)) // on no network
-	shows("network.instances", "lan", `{"instances":[{"name":"web1","status":"running","node":"node1.example","addresses":["192.0.2.1"]}],"more":0}`)
+	r.ends(fmt.Sprintf(newMachine, "web2", `{"ip":"203.0.113.7"},{"network":"lan","ip":"pool"}`)) // and on no network
+	shows("network.instances", "lan", `{"instances":[{"name":"web1","status":"running","node":"node1.example","addresses":["192.0.2.1"]},{"name":"web2","status":"running","node":"node1.example","addresses":["192.0.2.2"]}],"more":0}`)
 	shows("network.instances", "other", `{"instances":[],"more":0}`)
-	shows("group.networks", "default", `"free":13`)
+	shows("group.networks", "default", `"free":12`)
+	if unset := textOf("-"); unset != "" {
+		t.Errorf("a part that is not set reads %q", unset)
+	}
 	r.rule(`{"name":"night","action":"PAUSE","predicates":[["jobid",[">","id",0]]]}`)
 	r.queued(`OP_NETWORK_SET_PARAMS {"network_name":"lan","gateway":"192.0.2.2"}`)
 	shows("network.jobs", "lan", "NETWORK_SET_PARAMS(lan)")
@@ -656,6 +663,9 @@ func TestExpressions(t *testing.T) {
 			t.Errorf("%s: %d %s", body, status, text)
 		}
 	}
+	if m := misreadOf(&yaql.Error{Message: "x", Source: "of a function", Offset: 2}, "1 + 2 + 3"); m.Line != 0 || m.Shown != "" {
+		t.Errorf("what is wrong elsewhere has a place: %+v", m)
+	}
 	if status, text, _ := r.ask("POST", "/api/environments/none/eval", ada, `{"expression":"1"}`); status != http.StatusNotFound {
 		t.Errorf("of no environment: %d %s", status, text)
 	}
@@ -735,6 +745,7 @@ func TestValuesOfFields(t *testing.T) {
 		"node?field=mtotal":          `128G 1, `,
 		"node?field=mtotal&typed=13": `128G 1, `, // it is 131072 MiB
 		"node?field=mtotal&typed=1g": "",
+		"node?field=mtotal&typed=31": "",
 		"node?field=offline":         "",
 		"job?field=received_ts":      "",
 		"node?field=name&typed=ODE1": `"node1.example" 1, `,
@@ -747,6 +758,9 @@ func TestValuesOfFields(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %s, not %s", asked, got, want)
 		}
+	}
+	if none, err := written(query.KindUnit, "0"); err != nil || none != "0" {
+		t.Errorf("no size is written %s: %v", none, err)
 	}
 	for asked, want := range map[string]string{"moon?field=x": "no kind of item", "job?field=statsu": "did you mean status?", "job": "no field"} {
 		if status, text, _ := r.ask("GET", "/api/values/"+asked, looks, ""); status != http.StatusBadRequest || !strings.Contains(text, want) {
