@@ -129,6 +129,12 @@ func TestWhatWasKnownStays(t *testing.T) {
 		now.Store([]string{"away"})
 		time.Sleep(systems.Fresh)
 		shows("away", "b")
+		now.Store([]string(nil))
+		time.Sleep(systems.Fresh)
+		shows("without nodes again", "b")
+		now.Store([]string{"c"})
+		time.Sleep(time.Second)
+		shows("with a node again", "c")
 	})
 }
 
