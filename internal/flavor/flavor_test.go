@@ -203,6 +203,33 @@ func TestWhoMayChoose(t *testing.T) {
 	}
 }
 
+// TestWhatIsNotDoneChangesNothing: a change that is only tried, or refused when a part of it was looked at already.
+func TestWhatIsNotDoneChangesNothing(t *testing.T) {
+	r := newRig(t)
+	private := big
+	private.Private, private.Projects = true, []string{"p2", "p3", "p3"}
+	if _, err := r.Add(t.Context(), private, ask); err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]struct {
+		edit flavor.Edit
+		ask  flavor.Ask
+		want fault.Code
+	}{
+		"a project less, on trial":            {flavor.Edit{Revoke: []string{"p2"}}, dry, ""},
+		"a project more, on trial":            {flavor.Edit{Grant: []string{"p1"}}, dry, ""},
+		"one less, and one that is not there": {flavor.Edit{Revoke: []string{"p2", "p9"}}, ask, fault.NotFound},
+		"one more, and one that is there":     {flavor.Edit{Grant: []string{"p1", "p2"}}, ask, fault.Exists},
+	} {
+		if _, err := r.Change(t.Context(), "9", c.edit, c.ask); fault.CodeOf(err) != c.want {
+			t.Errorf("%s: %v", what, err)
+		}
+		if f, err := r.Find("9"); err != nil || !slices.Equal(f.Projects, []string{"p2", "p3"}) {
+			t.Errorf("%s: then it is for %q: %v", what, f.Projects, err)
+		}
+	}
+}
+
 func TestThereIsAnEnd(t *testing.T) {
 	r := newRig(t)
 	r.first = nil
