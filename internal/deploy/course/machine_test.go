@@ -353,6 +353,11 @@ func TestAFailureLetsTheNextHaveItsTurn(t *testing.T) {
 	if got := begun(again.Begin()); !slices.Equal(got, []int32{1}) {
 		t.Errorf("resumed, %v begin", got)
 	}
+	// Each of those that have ended gives its turn away once, however many of them there are.
+	further := NewMachine(c, map[int32]State{0: Failed, 1: Ready, 4: Ready})
+	if got := begun(further.Begin()); !slices.Equal(got, []int32{2}) {
+		t.Errorf("behind two that have ended %v begin", got)
+	}
 	// Where the first is tried again, and the second has succeeded before, the third comes behind the first.
 	retried := NewMachine(c, map[int32]State{1: Ready, 4: Ready})
 	if got := begun(retried.Begin()); !slices.Equal(got, []int32{0}) {

@@ -209,3 +209,19 @@ func TestWhatAJobTells(t *testing.T) {
 		t.Errorf("a step that no plan has: %+v", k)
 	}
 }
+
+// TestOver: the last thing that happened to a deployment counts, whichever that was.
+func TestOver(t *testing.T) {
+	for name, x := range map[string]struct {
+		d    Deployment
+		want int64
+	}{
+		"planned": {Deployment{Created: 3}, 3},
+		"begun":   {Deployment{Created: 3, Begun: 5}, 5},
+		"ended":   {Deployment{Created: 3, Begun: 5, Ended: 9}, 9},
+	} {
+		if got := x.d.Over(); got != x.want {
+			t.Errorf("one that was %s is over since %d, not %d", name, got, x.want)
+		}
+	}
+}
