@@ -365,6 +365,27 @@ func TestTheImageGoesMeanwhile(t *testing.T) {
 	}
 }
 
+// TestAFileGoesOnComingWhoseImageStays: where the store does not take that it goes.
+func TestAFileGoesOnComingWhoseImageStays(t *testing.T) {
+	r := newRig(t)
+	id := r.add()
+	comes, to := io.Pipe()
+	first := make(chan error, 1)
+	go func() {
+		err := r.take(id, comes, -1)
+		_ = comes.Close() // nobody reads on
+		first <- err
+	}()
+	_, err := to.Write(content[:300<<10])
+	r.check(err)
+	r.store.Inject(faultstore.Fault{When: func(tx store.Tx) bool { return len(tx.Delete) == 1 }, Do: faultstore.FailBefore})
+	r.refused("removed", r.Remove(t.Context(), id, nil, time.Minute), fault.Unavailable, "")
+	_, _ = to.Write(content[300<<10:])
+	_ = to.Close()
+	r.check(<-first)
+	r.is(id, upload.Active)
+}
+
 // TestAnImageIsToldOfAnewMeanwhile: the file of the one that was removed does not become that of another one with its id, also when it was whole by then.
 func TestAnImageIsToldOfAnewMeanwhile(t *testing.T) {
 	r, id, asked := newRig(t), testkit.NewUUID(), 0
@@ -473,9 +494,13 @@ func TestWhatIsLeftOfADeath(t *testing.T) {
 	for _, other := range []string{".new-1", "image-lost", "other"} {
 		r.check(os.WriteFile(filepath.Join(r.dir, other), []byte("x"), 0o600))
 	}
-	r.again()
-	if got := r.files(); !slices.Equal(got, []string{name, "left-image-lost", "other"}) {
-		t.Errorf("there are %q", got)
+	old := time.Now().Add(-30 * 24 * time.Hour) // its time runs from when nothing tells of it
+	r.check(os.Chtimes(filepath.Join(r.dir, "image-lost"), old, old))
+	for range 2 {
+		r.again()
+		if got := r.files(); !slices.Equal(got, []string{name, "left-image-lost", "other"}) {
+			t.Errorf("there are %q", got)
+		}
 	}
 	r.check(os.Rename(filepath.Join(r.dir, name), filepath.Join(r.dir, "left-"+name)))
 	r.past = 8 * 24 * time.Hour
