@@ -124,7 +124,7 @@ func TestClientsBehindAProxyShareThePlaces(t *testing.T) {
 	}{{"198.51.100.1", true}, {"198.51.100.1", true}, {"198.51.100.1", true}, {"198.51.100.1", false}, {"198.51.100.2", true}} {
 		conn, err := come(c.client)
 		if (err == nil) != c.taken || err != nil && !strings.Contains(err.Error(), "already 3 connections from this address") {
-			t.Errorf("connection %d: %v", i, err)
+			t.Fatalf("connection %d: %v", i, err)
 		}
 		if i == 0 {
 			first = conn
