@@ -131,6 +131,9 @@ func (s *shared) begin(ctx context.Context) error {
 	s.watch, s.gather, s.heard = watch, gather, heard
 	s.live.Store(watch.Live())
 	s.revision, s.first = now.Revision, now.Revision
+	if told, _ := s.q.nodes.heard(); watch.Live() && told != heard { // who hears the nodes found nobody who watches, perhaps
+		s.q.nodes.ring()
+	}
 	return nil
 }
 
