@@ -37,8 +37,9 @@ func withLock(tx *store.Tx, old, next *server.Server) error {
 // unreadable is a lock of which nobody can tell who may take it away: an operator.
 var unreadable = server.Lock{Operator: true, Reason: "the lock cannot be read any more"}
 
-// locks gives servers the locks that are stored, and returns what removes those of servers that are gone: a program of before leaves them.
-func (e *Engine) locks(ctx context.Context, servers []*server.Server) (left store.Tx, err error) {
+// locks gives servers the locks that are stored, and returns what removes those of servers that are gone: a program of before leaves them. A server that is set
+// aside is not gone: when it is mended it has its lock.
+func (e *Engine) locks(ctx context.Context, servers []*server.Server, aside map[string]bool) (left store.Tx, err error) {
 	byID := map[string]*server.Server{}
 	for _, s := range servers {
 		byID[s.ID] = s
@@ -49,7 +50,9 @@ func (e *Engine) locks(ctx context.Context, servers []*server.Server) (left stor
 		}
 		s := byID[o.ID]
 		if s == nil {
-			left.Delete = append(left.Delete, o.Key)
+			if !aside[o.ID] {
+				left.Delete = append(left.Delete, o.Key)
+			}
 			continue
 		}
 		if s.Lock, err = server.DecodeLock(o.Value); err != nil {

@@ -84,6 +84,29 @@ func TestLocksThatWereLeft(t *testing.T) {
 	}
 }
 
+// TestTheLockOfAServerThatIsSetAside: one whose object cannot be read is not gone. When that is mended the lock is there, as before.
+func TestTheLockOfAServerThatIsSetAside(t *testing.T) {
+	r := newRig(t)
+	s := r.create()
+	_, err := r.engine.Lock(s.ID, server.Lock{Operator: true, Reason: "audit", Asked: r.asked()})
+	r.check(err)
+	s = r.settled(s.ID)
+	whole, err := r.store.Get(r.ctx, store.Key{Kind: tagsync.KindServer, ID: s.ID})
+	r.check(err)
+	for _, text := range []string{"[", string(whole.Value)} {
+		_, err = store.Commit(t.Context(), r.store, store.Tx{Put: []store.Put{{Key: whole.Key, At: whole.At, Value: []byte(text)}}})
+		r.check(err)
+		r.stop()
+		r.start()
+		if got := r.storedLock(s.ID); !strings.Contains(got, `"reason":"audit"`) {
+			t.Errorf("with %.20s as the server its lock is %q", text, got)
+		}
+	}
+	if s = r.settled(s.ID); s.Lock == nil || s.Lock.Reason != "audit" {
+		t.Errorf("the lock of the server that is mended is %+v", s.Lock)
+	}
+}
+
 // TestALockThatCannotBeReadHoldsUpNoOperator: it stays an operator's when its server is read anew, for the store did not say what became of a change; and an
 // operator takes it away.
 func TestALockThatCannotBeReadHoldsUpNoOperator(t *testing.T) {

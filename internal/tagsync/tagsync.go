@@ -150,13 +150,14 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	var servers []*server.Server
+	aside := map[string]bool{}
 	for o, err := range cfg.Store.List(ctx, KindServer, store.Options{}) {
 		if err != nil {
 			return nil, err
 		}
 		s, err := server.Decode(o.Value)
 		if err != nil {
-			e.aside = append(e.aside, "server "+o.ID+" cannot be read and is set aside: "+err.Error())
+			aside[o.ID], e.aside = true, append(e.aside, "server "+o.ID+" cannot be read and is set aside: "+err.Error())
 			continue
 		}
 		servers = append(servers, s)
@@ -170,7 +171,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := e.readGroups(ctx); err != nil {
 		return nil, err
 	}
-	left, err := e.locks(ctx, servers)
+	left, err := e.locks(ctx, servers, aside)
 	if err != nil {
 		return nil, err
 	}
