@@ -13,6 +13,7 @@ import (
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/faultstore"
 )
 
 // machines is an environment of two nodes on the first two of three hosts, deployed.
@@ -164,6 +165,41 @@ func TestANodeThatLeftWhileItWasDeployed(t *testing.T) {
 				t.Fatalf("it is %s: %s", p.Status, p.Why)
 			}
 			r.simulate(nil)
+			r.hosts("node1", "node2")
+			if shown, err := r.preview(Wish{Environment: "e"}); err != nil || running(shown) != "2/a" {
+				t.Errorf("%q runs (%v)", running(shown), err)
+			}
+		})
+	}
+}
+
+// TestANodeLeavesWithItsSuccesses: or stays, where one of the two cannot be stored. What comes under its UID later is new.
+func TestANodeLeavesWithItsSuccesses(t *testing.T) {
+	without := course.File{Path: "e.yaml", Text: `{"common": {"v": 1}, "nodes": {"1": {"uid": "1", "roles": ["n"]}}, "hosts": {"1": "node1"}}`}
+	for what, leave := range map[string]func(*rig) error{
+		"taken out": func(r *rig) error { return r.engine.DeleteNode(r.Context(), "e", "2", by) },
+		"put without it": func(r *rig) error {
+			_, err := r.engine.PutEnvironment(r.Context(), "e", without, []string{"g"}, by)
+			return err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := machines(t)
+			for _, struck := range []func(store.Tx) bool{
+				func(tx store.Tx) bool { return deletes(tx, KindSuccess) },
+				func(tx store.Tx) bool {
+					return slices.ContainsFunc(tx.Put, func(p store.Put) bool { return p.Key.Kind == KindEnvironment })
+				},
+			} {
+				r.store.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: struck, Err: fault.New(fault.TooLarge, "no room")})
+				r.refused(leave(r), fault.TooLarge, "no room")
+				if r.engine.known().Environment("e").Node("2") == nil {
+					t.Error("the node has left, and who had it leave is told that it has not")
+				}
+			}
+			if err := leave(r); err != nil {
+				t.Fatal(err)
+			}
 			r.hosts("node1", "node2")
 			if shown, err := r.preview(Wish{Environment: "e"}); err != nil || running(shown) != "2/a" {
 				t.Errorf("%q runs (%v)", running(shown), err)

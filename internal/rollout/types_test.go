@@ -97,6 +97,8 @@ func TestWhatMovedOnIsTold(t *testing.T) {
 		return nil
 	})
 	planned := r.plan(Wish{Environment: "prod"}).ID
+	before := r.start(Wish{Environment: "prod"})
+	r.end(before)
 	id := r.start(Wish{Environment: "prod"})
 	says := func(id int64, want string) {
 		t.Helper()
@@ -107,7 +109,8 @@ func TestWhatMovedOnIsTold(t *testing.T) {
 	}
 	r.end(id)
 	says(id, "")
-	says(planned, "deployment 2 ran since")
+	says(planned, "deployment 3 ran since")
+	says(before, "deployment 3 ran since")
 	r.graph("web", webGraph)
 	says(id, "a task graph was changed")
 	r.environment("prod", webEnvironment)
