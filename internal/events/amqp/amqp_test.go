@@ -176,16 +176,41 @@ func deadLetter(t *testing.T, url, queue string) string {
 }
 
 // TestPublishingEndsWithItsContext: with the broker away a message waits, no
-// longer than whoever publishes it.
+// longer than whoever publishes it. Since when it is away is told as long as it is, and not since the last try; and no more when nobody tries.
 func TestPublishingEndsWithItsContext(t *testing.T) {
-	b := open(t, "amqp://guest:secret@127.0.0.1:1/")
+	tries := make(lines, 100)
+	b, err := amqp.Open("amqp://guest:secret@127.0.0.1:1/", slog.New(slog.NewTextHandler(tries, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- b.Publish(ctx, message(1)) }()
+	<-tries
+	first, err := b.Trouble()
+	if err == nil || first.IsZero() {
+		t.Errorf("it is told of nothing: %v, %v", first, err)
+	}
+	<-tries
+	if since, err := b.Trouble(); err == nil || !since.Equal(first) {
+		t.Errorf("the broker is away since %v, and then since %v: %v", first, since, err)
+	}
 	cancel()
 	if err := <-done; err == nil {
 		t.Error("a message was published without a broker")
 	}
+	if since, err := b.Trouble(); err != nil {
+		t.Errorf("nobody publishes any more, and that fails since %v: %v", since, err)
+	}
+}
+
+// lines is a log that hands out what it is told.
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) {
+	l <- string(p)
+	return len(p), nil
 }
 
 func TestBadAddresses(t *testing.T) {
