@@ -19,6 +19,8 @@ func TestChangesAtOnceAreMadeUponEachOther(t *testing.T) {
 	}
 	for _, c := range []struct{ what, method, below, first, second, shows string }{
 		{"addresses", "PUT", "", `{"server":{"accessIPv4":"192.0.2.1"}}`, `{"server":{"accessIPv6":"2001:db8::1"}}`, "192.0.2.1 2001:db8::1"},
+		{"texts", "PUT", "", `{"server":{"description":"mine"}}`, `{"server":{"name":"web2"}}`, "web2 mine"},
+		{"names", "PUT", "", `{"server":{"name":"web3"}}`, `{"server":{"description":"yours"}}`, "web3 yours"},
 		{"metadata", "POST", "/metadata", `{"metadata":{"a":"1"}}`, `{"metadata":{"b":"2"}}`, "1 2"},
 		{"tags", "PUT", "/tags/", "x", "y", "x y"},
 	} {
@@ -52,7 +54,8 @@ func TestChangesAtOnceAreMadeUponEachOther(t *testing.T) {
 			}
 		}
 		now := r.settled(s.ID)
-		shows := map[string]string{"addresses": now.Told.IPv4 + " " + now.Told.IPv6, "metadata": now.Metadata["a"] + " " + now.Metadata["b"]}
+		texts := now.Name + " " + now.Description
+		shows := map[string]string{"addresses": now.Told.IPv4 + " " + now.Told.IPv6, "metadata": now.Metadata["a"] + " " + now.Metadata["b"], "texts": texts, "names": texts}
 		if got := shows[c.what]; c.what != "tags" && got != c.shows {
 			t.Errorf("%s: got %q, want %q", c.what, got, c.shows)
 		}

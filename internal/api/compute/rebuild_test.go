@@ -1,6 +1,7 @@
 package compute_test
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -32,6 +33,27 @@ func (r *rig) rebuild(s *server.Server, more string, headers ...string) answer {
 		more = "," + more
 	}
 	return r.ask(http.MethodPost, at(nova, s)+"/action", `{"rebuild":{"imageRef":"`+noop+`"`+more+`}}`, headers...)
+}
+
+// TestARebuildKeepsMetadataOverALimit: one that was set later. As many items may be said as there are, and no more.
+func TestARebuildKeepsMetadataOverALimit(t *testing.T) {
+	r := newRig(t)
+	r.furnish()
+	s := r.withDisk(map[string]any{"imageRef": disk, "metadata": map[string]string{"a": "1", "b": "2", "c": "3", "d": "4"}})
+	r.limit(`{"metadata_items":2}`)
+	for _, c := range []struct {
+		items  string
+		status int
+		is     string
+	}{
+		{`{"a":"5","b":"6","c":"7"}`, http.StatusAccepted, "map[a:5 b:6 c:7]"},
+		{`{"a":"1","b":"2","c":"3","d":"4"}`, http.StatusForbidden, "map[a:5 b:6 c:7]"},
+	} {
+		a := r.rebuild(s, `"metadata":`+c.items)
+		if now := r.settled(s.ID); a.status != c.status || fmt.Sprint(now.Metadata) != c.is {
+			t.Errorf("%s: %d %s, and then it has %v", c.items, a.status, a.text, now.Metadata)
+		}
+	}
 }
 
 // TestServersAreRebuilt: with the answers that Nova gives. Its cluster is asked for one job.

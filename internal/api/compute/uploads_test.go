@@ -263,6 +263,44 @@ func TestASlowClient(t *testing.T) {
 	}
 }
 
+// TestEachPartOfAFileHasItsTime: what takes as long as it takes is bounded part by part, as it comes and as it goes.
+func TestEachPartOfAFileHasItsTime(t *testing.T) {
+	link := &timed{ResponseWriter: httptest.NewRecorder()}
+	out, in, done := compute.AtLeisure(link, httptest.NewRequestWithContext(t.Context(), http.MethodGet, glance+"/x/file", link))
+	defer done()
+	out.WriteHeader(http.StatusOK)
+	for range 2 {
+		_, err := out.Write([]byte("part"))
+		_, read := in.Body.Read(make([]byte, 1))
+		if err != nil || read != nil {
+			t.Errorf("%v, %v", err, read)
+		}
+	}
+	const each = ", time to go, part goes, time to come, part comes"
+	if got := strings.Join(link.happened, ", "); got != "time to go, head goes"+each+each {
+		t.Errorf("it went so: %s", got)
+	}
+}
+
+// timed is a connection that tells what happens on it.
+type timed struct {
+	http.ResponseWriter
+
+	happened []string
+}
+
+func (l *timed) did(what string) { l.happened = append(l.happened, what) }
+
+func (l *timed) SetWriteDeadline(time.Time) error { l.did("time to go"); return nil }
+
+func (l *timed) SetReadDeadline(time.Time) error { l.did("time to come"); return nil }
+
+func (l *timed) WriteHeader(int) { l.did("head goes") }
+
+func (l *timed) Write(part []byte) (int, error) { l.did("part goes"); return len(part), nil }
+
+func (l *timed) Read(to []byte) (int, error) { l.did("part comes"); return len(to), nil }
+
 // TestATermEndsAmidAnUpload: nobody waits for the client then.
 func TestATermEndsAmidAnUpload(t *testing.T) {
 	r := newRig(t)
