@@ -111,9 +111,9 @@ func (c *controller) openUploads(ctx context.Context, o Options) (err error) {
 			return tagsync.Local{Queue: c.queue, Picture: c.picture, Store: c.store}.Do(ctx, key, op)
 		},
 		Has: func(id string) bool { return c.servers.HasUpload(id) },
-		Told: func(id string, asked servertag.Asked, failed string) error {
-			_, err := c.servers.Change(id, func(s *server.Server) (*server.Server, error) {
-				return s.Captured(asked, job.At(time.Now()), failed), nil
+		Told: func(of upload.Capture, failed string) error {
+			_, err := c.servers.Change(of.Server, func(s *server.Server) (*server.Server, error) {
+				return s.Captured(compute.CaptureOf(&of), of.Asked, job.At(time.Now()), failed), nil
 			})
 			return err
 		},

@@ -32,11 +32,11 @@ func (e *Engine) Disk(s *server.Server) (mib int64, err error) {
 	inst := e.Inventory().Instance(s.UUID)
 	switch {
 	case s.Backend != "":
-		return 0, fault.New(fault.Invalid, "Cannot 'createImage' instance %s: its cluster is not Drover's own, and keeps no images", s.ID)
+		return 0, fault.New(fault.Invalid, "No image can be made of instance %s: its cluster is not Drover's own, and keeps no images", s.ID)
 	case inst == nil || len(inst.Disks) == 0:
-		return 0, fault.New(fault.WrongState, "Cannot 'createImage' instance %s: it has no disk", s.ID)
+		return 0, fault.New(fault.WrongState, "No image can be made of instance %s: it has no disk", s.ID)
 	case inst.Hypervisor == cluster.Pretended:
-		return 0, fault.New(fault.Invalid, "Cannot 'createImage' instance %s: it is only pretended, and its disk has no content", s.ID).WithHint("machines of the hypervisor kvm have")
+		return 0, fault.New(fault.Invalid, "No image can be made of instance %s: it is only pretended, and its disk has no content", s.ID).WithHint("machines of the hypervisor kvm have")
 	}
 	return inst.Disks[0].Size, nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"slices"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/reason"
@@ -18,7 +19,24 @@ type Capture struct {
 	Instance string          `json:"instance"`
 	UUID     string          `json:"uuid"`
 	Asked    servertag.Asked `json:"asked"`
+	// Backup: it is a backup of the server, of which the older ones go when it is there; nil for an image that is none.
+	Backup *Backup `json:"backup,omitempty"`
 }
+
+// Backup says which backups of a server go.
+type Backup struct {
+	// Type is what its user calls those that take turns, Keep how many of them stay, the newest.
+	Type string `json:"type"`
+	Keep int    `json:"keep"`
+}
+
+// The properties that Nova gives images of servers, by which backups are found.
+const (
+	TypeProperty   = "image_type"    // "snapshot", or "backup"
+	ServerProperty = "instance_uuid" // the server
+	BackupProperty = "backup_type"   // what its user calls those that take turns
+	IsBackup       = "backup"
+)
 
 // Capture adds an image that a job makes of the disk of a server, as Add does, and returns at once. WrongState while another image is made of that server.
 func (s *Service) Capture(ctx context.Context, m Image, of Capture, trail reason.Trail) (Shown, error) {
@@ -34,14 +52,47 @@ func (s *Service) Capture(ctx context.Context, m Image, of Capture, trail reason
 // bare is how all images are contained.
 const bare = "bare"
 
-// Captures returns who asked for an image of a server that is being made; false if there is none.
-func (s *Service) Captures(server string) (servertag.Asked, bool) {
+// Captures returns what image of a server is being made; nil if there is none.
+func (s *Service) Captures(server string) *Capture {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if m := s.images[s.captures[server]]; m != nil {
-		return m.Capture.Asked, true
+		return m.Capture
 	}
-	return servertag.Asked{}, false
+	return nil
+}
+
+// older are the backups that go behind a newer one: those of its server and type, as its user calls it, that are whole, but for the newest. The caller holds mu.
+func (s *Service) older(of *Image) (gone []string) {
+	var all []*Image
+	for _, m := range s.images {
+		if m.Project == of.Project && m.Stage == Ready && m.Properties[TypeProperty] == IsBackup && m.Properties[ServerProperty] == of.Capture.Server && m.Properties[BackupProperty] == of.Capture.Backup.Type {
+			all = append(all, m)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Image) int { return cmp.Or(cmp.Compare(b.Created, a.Created), cmp.Compare(b.ID, a.ID)) })
+	for _, m := range all[min(of.Capture.Backup.Keep, len(all)):] {
+		gone = append(gone, m.ID)
+	}
+	return gone
+}
+
+// rotate has the backups go that are older than one that is there now. One that stays, for it is protected or disks stand on it, goes behind the next one.
+func (s *Service) rotate(of *Image) {
+	if of.Capture == nil || of.Capture.Backup == nil {
+		return
+	}
+	var gone []string
+	s.mu.RLock()
+	if m := s.images[of.ID]; m != nil && m.Stage == Ready {
+		gone = s.older(of)
+	}
+	s.mu.RUnlock()
+	for _, id := range gone {
+		if err := s.goes(s.ctx, id, of.Trail); err != nil {
+			s.cfg.Log.Warn("an older backup of a server stays", "image", id, "server", of.Capture.Server, "error", err)
+		}
+	}
 }
 
 // captured tells whether an image is one of a server whose disk is not here yet.
@@ -119,7 +170,7 @@ func (s *Service) tell(m *Image, failed string) error {
 	if m.Capture == nil || s.cfg.Told == nil {
 		return nil
 	}
-	err := s.cfg.Told(m.Capture.Server, m.Capture.Asked, failed)
+	err := s.cfg.Told(*m.Capture, failed)
 	if fault.Is(err, fault.NotFound) { // the server is no more
 		return nil
 	}

@@ -53,11 +53,11 @@ func TestAnImageOfAServer(t *testing.T) {
 	if of, err := r.Awaits(id); of != "u1" || err != nil {
 		t.Errorf("it waits for %s, %v", of, err)
 	}
-	if by, goes := r.Captures("s1"); !goes || by.Request != "req-1" {
-		t.Errorf("it is asked for by %+v, %v", by, goes)
+	if of := r.Captures("s1"); of == nil || of.Asked.Request != "req-1" {
+		t.Errorf("what is being made is %+v", of)
 	}
 	_, err := r.capture()
-	r.refused("another one of that server", err, fault.WrongState, "task_state image_snapshot")
+	r.refused("another one of that server", err, fault.WrongState, "while another one is being made")
 	r.refused("a file", r.take(id, bytes.NewReader(content), -1), fault.Conflict, "from saving to saving")
 	r.goOn()
 	r.until(id, upload.Active)
@@ -65,8 +65,8 @@ func TestAnImageOfAServer(t *testing.T) {
 	if m.File == nil || m.File.Size != int64(len(content)) || m.DiskFormat != "raw" || m.ContainerFormat != "bare" || m.Capture != nil {
 		t.Errorf("it is %+v", m.Image)
 	}
-	if _, goes := r.Captures("s1"); goes || len(r.files()) != 1 {
-		t.Errorf("it goes on (%v), with the files %q", goes, r.files())
+	if of := r.Captures("s1"); of != nil || len(r.files()) != 1 {
+		t.Errorf("it goes on (%+v), with the files %q", of, r.files())
 	}
 	if got := r.opcodes(); got != "OP_IMAGE_CAPTURE OP_IMAGE_ADD" {
 		t.Errorf("the jobs are %s", got)
@@ -161,13 +161,13 @@ func TestAKillAmidAnImageOfAServer(t *testing.T) {
 	r.again() // amid the job
 	<-r.began
 	r.is(id, upload.Saving)
-	if by, goes := r.Captures("s1"); !goes || by.Request != "req-1" {
-		t.Errorf("it is asked for by %+v, %v", by, goes)
+	if of := r.Captures("s1"); of == nil || of.Asked.Request != "req-1" {
+		t.Errorf("what is being made is %+v", of)
 	}
 	r.check(r.TakeDisk(t.Context(), id, "raw", bytes.NewReader(content)))
 	r.again() // its disk is here, and the job that brought it has not ended
 	<-r.began
-	if _, goes := r.Captures("s1"); goes {
+	if r.Captures("s1") != nil {
 		t.Error("it waits for its disk")
 	}
 	r.disk = nil
@@ -177,6 +177,56 @@ func TestAKillAmidAnImageOfAServer(t *testing.T) {
 	if len(r.jobs) != 3 || r.jobs[0] != r.jobs[1] || r.opcodes() != "OP_IMAGE_CAPTURE OP_IMAGE_CAPTURE OP_IMAGE_ADD" {
 		t.Errorf("the jobs are %q", r.jobs)
 	}
+}
+
+// TestOlderBackupsGo: those of the same server and type, when the newer one is whole; what is protected stays until the next time. One that comes to nothing takes no place.
+func TestOlderBackupsGo(t *testing.T) {
+	r := newRig(t)
+	number := 0
+	backup := func(kind string, keep int) string {
+		t.Helper()
+		number++
+		r.past = time.Duration(number) * time.Minute
+		r.disk = bytes.NewReader(content)
+		m, err := r.Service.Capture(t.Context(), upload.Image{Project: "alice", Properties: map[string]string{upload.TypeProperty: upload.IsBackup, upload.ServerProperty: "s1", upload.BackupProperty: kind}},
+			upload.Capture{Server: "s1", Instance: "snf-1", UUID: "u1", Backup: &upload.Backup{Type: kind, Keep: keep}}, nil)
+		r.check(err)
+		r.Settled(m.ID)
+		return m.ID
+	}
+	there := func(what string, want ...string) {
+		t.Helper()
+		var got []string
+		for _, m := range r.Seen("alice") {
+			r.Settled(m.ID) // some are going
+		}
+		for _, m := range r.Seen("alice") {
+			got = append(got, m.ID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: there are %q, want %q", what, got, want)
+		}
+	}
+	protect := func(id string, is bool) {
+		t.Helper()
+		_, err := r.Change(t.Context(), id, func(m *upload.Shown) error { m.Protected = is; return nil })
+		r.check(err)
+	}
+	first, other := backup("daily", 2), backup("weekly", 1)
+	second := backup("daily", 2)
+	there("as many as may stay", first, other, second)
+	r.refuse = "no snapshots"
+	backup("daily", 1)
+	there("one that came to nothing", first, other, second)
+	r.refuse = ""
+	protect(first, true)
+	third := backup("daily", 2)
+	there("the oldest is protected", first, other, second, third)
+	protect(first, false)
+	fourth := backup("daily", 2)
+	there("the next time", other, third, fourth)
+	backup("daily", 0)
+	there("none is to stay", other)
 }
 
 // TestTheServerIsToldOnce, at least, whatever the store says of what is kept of the image then.

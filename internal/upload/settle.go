@@ -64,7 +64,13 @@ func (s *Service) settle(id string) (done bool) {
 		s.cfg.Log.Debug("how the job of an uploaded image ended is not known yet", "image", id, "error", err)
 		return false
 	}
-	return s.ended(id, m.Stage, outcome) == nil
+	if s.ended(id, m.Stage, outcome) != nil {
+		return false
+	}
+	if m.Stage == Whole {
+		s.rotate(m)
+	}
+	return true
 }
 
 // opcodeOf is what the job of an image does.

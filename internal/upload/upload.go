@@ -144,8 +144,8 @@ type Config struct {
 	Do func(ctx context.Context, key string, op *opcode.Opcode) (servertag.Outcome, error)
 	// Has tells whether the inventory has the image that was uploaded as id.
 	Has func(id string) bool
-	// Told is told what became of an image of a server, by who asked for it: why it came to nothing, or an empty text. The same may be told again. nil for nobody.
-	Told   func(server string, asked servertag.Asked, failed string) error
+	// Told is told what became of an image of a server: why it came to nothing, or an empty text. The same may be told again. nil for nobody.
+	Told   func(of Capture, failed string) error
 	Limits func(project string) Limits
 	// Room tells how large the file system of the files is, and how much of it is free, in bytes; nil asks it.
 	Room    func() (size, free int64, err error)
@@ -377,8 +377,8 @@ func (s *Service) add(ctx context.Context, m Image, at Stage) (Shown, error) {
 	captured := m.Capture != nil && s.captures[m.Capture.Server] != ""
 	s.mu.RUnlock()
 	if captured {
-		return Shown{}, fault.New(fault.WrongState, "Cannot 'createImage' instance %s while it is in task_state image_snapshot", m.Capture.Server).
-			WithHint("another image of it is being made; ask again when its disk has come")
+		return Shown{}, fault.New(fault.WrongState, "Cannot make an image of instance %s while another one is being made", m.Capture.Server).
+			WithHint("ask again when the disk has come for that")
 	}
 	if there || s.cfg.Has(m.ID) {
 		return Shown{}, fault.New(fault.Exists, "Image %s already exists!", m.ID).At("id")

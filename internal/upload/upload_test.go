@@ -103,19 +103,19 @@ func (r *rig) check(err error) {
 }
 
 // tells is the server.
-func (r *rig) tells(server string, asked servertag.Asked, failed string) error {
+func (r *rig) tells(of upload.Capture, failed string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.deaf--; r.deaf >= 0 {
 		return fault.New(fault.Unavailable, "the store does not answer")
 	}
-	if server != "s1" {
-		r.Errorf("the server %s is told", server)
+	if of.Server != "s1" {
+		r.Errorf("the server %s is told", of.Server)
 	}
 	if failed != "" {
 		failed = ": " + failed
 	}
-	r.told = append(r.told, asked.Request+failed)
+	r.told = append(r.told, of.Asked.Request+failed)
 	return nil
 }
 

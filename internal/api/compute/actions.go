@@ -32,7 +32,8 @@ var (
 func (r *request) actionNames() []string {
 	out := slices.Concat(slices.Collect(maps.Keys(actions)), slices.Collect(maps.Keys(locking)))
 	if r.flavour == nova {
-		out = append(out, consoleOutput, rebuildAction, captureAction)
+		out = append(out, consoleOutput, rebuildAction)
+		out = slices.AppendSeq(out, maps.Keys(capturing))
 		out = slices.AppendSeq(out, maps.Keys(resizing))
 		if !r.since(withConsoles) {
 			out = slices.AppendSeq(out, maps.Keys(oldConsoles))
@@ -66,8 +67,8 @@ func act(r *request) (result, error) {
 		if key == rebuildAction && r.flavour == nova {
 			return r.rebuild(s, argument)
 		}
-		if key == captureAction && r.flavour == nova {
-			return r.capture(s, argument)
+		if capturing[key] != nil && r.flavour == nova {
+			return r.capture(s, key, argument)
 		}
 		if do := resizing[key]; do != nil && r.flavour == nova {
 			return do(r, s, argument)

@@ -133,3 +133,39 @@ func TestWhatNoImageIsMadeOf(t *testing.T) {
 	_, token := r.join("bob", "other", "member")
 	r.status(http.StatusNotFound, http.MethodPost, at(nova, s)+"/action", `{"createImage":{"name":"x"}}`, token)
 }
+
+// TestBackupsTakeTurns: a backup has the marks by which clients find it, and the oldest goes when there are more than are to stay.
+func TestBackupsTakeTurns(t *testing.T) {
+	r := newRig(t)
+	s := r.create("web1")
+	r.instances(instanceOf(s, "kvm"))
+	ask := func(argument string) answer {
+		return r.ask(http.MethodPost, at(nova, s)+"/action", `{"createBackup":`+argument+`}`)
+	}
+	for _, argument := range []string{`null`, `{"name":"x","backup_type":"daily"}`, `{"name":"x","rotation":1}`, `{"backup_type":"daily","rotation":1}`, `{"name":"x","backup_type":"daily","rotation":-1}`,
+		`{"name":"x","backup_type":"daily","rotation":"many"}`, `{"name":"x","backup_type":7,"rotation":1}`, `{"name":"x","backup_type":"daily","rotation":1.5}`} {
+		r.explained(argument, ask(argument), http.StatusBadRequest)
+	}
+	var ids []string
+	for _, argument := range []string{`{"name":"one","backup_type":"daily","rotation":1,"metadata":{"instance_uuid":"mine"}}`, `{"name":"two","backup_type":"daily","rotation":"1"}`} {
+		a := ask(argument)
+		id, _ := a.read(r)["image_id"].(string)
+		if a.status != http.StatusAccepted {
+			t.Fatalf("%s: %d %s", argument, a.status, a.text)
+		}
+		r.captured(id)
+		ids = append(ids, id)
+	}
+	query := glance + "?image_type=backup&backup_type=daily&instance_uuid=" + s.ID
+	for strings.Contains(r.ask(http.MethodGet, query, "").text, ids[0]) { // it goes behind the other
+	}
+	if all := r.ask(http.MethodGet, query, "").text; !strings.Contains(all, ids[1]) || !strings.Contains(all, `"name":"two"`) {
+		t.Errorf("there are %s", all)
+	}
+	if all := r.ask(http.MethodGet, glance+"?backup_type=weekly", "").text; !strings.Contains(all, `"images":[]`) {
+		t.Errorf("of another type there are %s", all)
+	}
+	if act, _ := r.acts(s)[0].(map[string]any); act["action"] != "createBackup" || act["message"] != nil {
+		t.Errorf("what was done is %v", act)
+	}
+}

@@ -253,6 +253,16 @@ func (r *rig) action(f *field) {
 		}
 		return
 	}
+	if name == "createBackup" {
+		r.instances(instanceOf(s, "kvm"))
+		a := r.ask(http.MethodPost, at(nova, s)+"/action", `{"createBackup":{"name":"one","backup_type":"daily","rotation":3,"metadata":{"a":"b"}}}`)
+		id, _ := a.read(r)["image_id"].(string)
+		m, err := r.uploads.Find(r.home.ID, id)
+		if err != nil || m.Name != "one" || m.Properties["a"] != "b" || m.Properties["backup_type"] != "daily" {
+			r.Errorf("%d %s: the image is %+v, %v", a.status, a.text, m, err)
+		}
+		return
+	}
 	if name == "createImage" {
 		r.instances(instanceOf(s, "kvm"))
 		m, err := r.uploads.Find(r.home.ID, r.imageOf(s, `,"metadata":{"a":"b"}`))

@@ -219,7 +219,10 @@ func imagesFor(all []picture, q url.Values) ([]picture, error) {
 			return nil, fault.New(fault.Invalid, "Invalid filter value '%s' of %s", fault.Clip(text, 100), key).At(key).WithHint("in:ONE,ANOTHER, those with commas in quotation marks")
 		case known:
 			out = slices.DeleteFunc(out, func(p picture) bool { return !holds(&p, text) })
-		case !slices.Contains([]string{"limit", "marker", "sort", "sort_key", "sort_dir"}, key) && text != "":
+		case slices.Contains([]string{"limit", "marker", "sort", "sort_key", "sort_dir"}, key) || text == "":
+		case isProperty(key):
+			out = slices.DeleteFunc(out, func(p picture) bool { return p.Properties[key] != text })
+		default:
 			return nil, fault.New(fault.Invalid, "Images have no '%s' here to be filtered by", fault.Clip(key, 100)).At(key)
 		}
 	}
@@ -227,6 +230,12 @@ func imagesFor(all []picture, q url.Values) ([]picture, error) {
 		return nil, err
 	}
 	return behind(out, q.Get("marker"))
+}
+
+// isProperty tells whether an image may have a property that is called so; what all images have is none.
+func isProperty(key string) bool {
+	_, base := attributes[key]
+	return !base && !slices.Contains(readOnly, key)
 }
 
 // behind are the images behind a marker; all of them without one.

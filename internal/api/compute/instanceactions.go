@@ -26,7 +26,7 @@ type history struct {
 // actNames are Nova's words for what is done to servers.
 var actNames = map[server.Do]string{
 	server.Create: "create", server.Delete: "delete", server.Start: "start", server.Stop: "stop", server.Reboot: "reboot", server.RebootHard: "reboot",
-	server.Resize: "resize", server.Revert: "revertResize", server.Confirm: "confirmResize", server.Rebuild: "rebuild", server.Capture: "createImage",
+	server.Resize: "resize", server.Revert: "revertResize", server.Confirm: "confirmResize", server.Rebuild: "rebuild", server.Capture: "createImage", server.Backup: "createBackup",
 	server.Locking: "lock", server.Unlocking: "unlock",
 }
 
@@ -35,8 +35,8 @@ func (r *request) history() (*history, error) {
 	s, err := r.server()
 	if err == nil {
 		h := &history{s.ID, s.Project, s.User, s.Backend == "", s.Acts()}
-		if by, goes := r.captures(s); goes {
-			h.acts = append(h.acts, server.Act{Task: server.Task{Do: server.Capture, Asked: by}})
+		if of := r.captures(s); of != nil {
+			h.acts = append(h.acts, server.Act{Task: server.Task{Do: CaptureOf(of), Asked: of.Asked}})
 		}
 		slices.Reverse(h.acts)
 		return h, nil

@@ -330,8 +330,10 @@ func newRig(t *testing.T) *rig {
 			images, bytes := r.quotas.Of(project).Images()
 			return upload.Limits{Images: images, Bytes: bytes}
 		},
-		Told: func(id string, asked servertag.Asked, failed string) error {
-			_, err := r.engine.Change(id, func(s *server.Server) (*server.Server, error) { return s.Captured(asked, job.At(r.now()), failed), nil })
+		Told: func(of upload.Capture, failed string) error {
+			_, err := r.engine.Change(of.Server, func(s *server.Server) (*server.Server, error) {
+				return s.Captured(compute.CaptureOf(&of), of.Asked, job.At(r.now()), failed), nil
+			})
 			return err
 		},
 		Do: func(ctx context.Context, _ string, op *opcode.Opcode) (servertag.Outcome, error) {

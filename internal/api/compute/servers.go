@@ -120,8 +120,8 @@ func (r *request) full(s *server.Server) object {
 	var task any
 	if doing := s.Doing(); doing != nil {
 		task = taskStates[doing.Do]
-	} else if _, goes := r.captures(s); goes {
-		task = "image_snapshot"
+	} else if of := r.captures(s); of != nil {
+		task = captureStates[CaptureOf(of)]
 	}
 	maps.Copy(out, object{
 		"status": r.status(s), "tenant_id": s.Project, "user_id": s.User, "created": stamp(s.Created), "updated": stamp(s.Updated),
