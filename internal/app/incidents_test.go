@@ -241,6 +241,11 @@ func killRunning(t *testing.T, c cluster, _ *app.Options) {
 			c.call(t, "CancelJob", new(any), row[0], true)
 		}
 	}
+	until(t, "that all jobs have ended", func() bool { // else the next one waits for what they have, and by the clock it does so for long
+		var rows [][]any
+		c.call(t, "QueryJobs", &rows, nil, []string{"id", "status"})
+		return !slices.ContainsFunc(rows, func(row []any) bool { return row[1] == "running" || row[1] == "waiting" || row[1] == "queued" })
+	})
 }
 
 // fill takes all room that there is with a file.
