@@ -33,7 +33,7 @@ var (
 		"identity.admin.v3.test_tokens", "identity.admin.v3.test_users", "identity.admin.v3.test_users_negative", "image.v2.test_versions",
 	}
 	// tempestOnMachines are those about what is on disks.
-	tempestOnMachines = []string{"compute.images", "compute.servers.test_servers", "compute.servers.test_servers_microversions", "compute.servers.test_server_actions"}
+	tempestOnMachines = []string{"compute.images", "compute.servers.test_servers", "compute.servers.test_servers_microversions"}
 	tempestAll        = []string{"compute", "identity.v3", "identity.admin.v3", "image.v2"}
 )
 
