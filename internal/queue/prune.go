@@ -24,10 +24,15 @@ import (
 //   - Submission keys stay for keysStay longer, so that what is repeated late makes no second job.
 
 const (
-	// pruneBatch and pruneKeys are how many jobs, and about how many objects, go in one transaction.
-	pruneBatch, pruneKeys = 500, 2000
+	// leastPortion and mostPortion are how many jobs go in one transaction, while others write and while nobody does, and keysEach about how many objects of each.
+	// Fewer of them would gather in the embedded store, which takes all that has gathered into its tables with somebody's commit.
+	leastPortion, mostPortion, keysEach = 100, 500, 4
+	// longPortion is how long a portion may take behind which the next one is not smaller: who comes then waits for one.
+	longPortion = 50 * time.Millisecond
 	// keysStay is how long submission keys of jobs stay that were pruned.
 	keysStay = 365 * 24 * time.Hour
+	// restForOthers is how many times as long as a portion took the rest behind it is while others write.
+	restForOthers = 4
 	// longestRest is how long it rests between two portions at most.
 	longestRest = time.Second
 )
@@ -87,7 +92,7 @@ type pruned struct {
 
 // Prunable tells what Prune would remove now.
 func (q *Queue) Prunable(ctx context.Context, r Retention) (p Pruning, err error) {
-	err = q.eachPortion(ctx, r, func(portion []due, spared int) (bool, error) {
+	err = q.eachPortion(ctx, r, func() int { return mostPortion }, func(portion []due, spared int) (bool, error) {
 		p.Spared += spared
 		for i := range portion {
 			p.add(&portion[i])
@@ -108,22 +113,45 @@ func (q *Queue) Prune(ctx context.Context, r Retention, limit time.Duration, by 
 	if err := q.forgetKeys(ctx, begun); err != nil {
 		return p, err
 	}
-	err = q.eachPortion(ctx, r, func(portion []due, spared int) (bool, error) {
+	pace, seen := pace{size: leastPortion}, q.Writes()
+	err = q.eachPortion(ctx, r, func() int { return pace.size }, func(portion []due, spared int) (bool, error) {
 		now := q.cfg.Now()
 		if p.More = now.Sub(begun) >= limit; p.More {
 			return false, nil
 		}
 		went, err := q.prune(ctx, portion, by)
+		took := q.cfg.Now().Sub(now)
 		p.Spared += spared + len(portion) - len(went)
 		for i := range went {
 			p.add(&went[i])
 		}
+		writes := q.Writes()
+		pace = pace.next(took, writes-seen > 1) // one of them is this portion's
+		seen = writes
 		if err == nil {
-			err = rest(ctx, min(q.cfg.Now().Sub(now), longestRest))
+			err = rest(ctx, pace.rest)
 		}
 		return true, err
 	})
 	return p, err
+}
+
+// pace is how fast jobs go: how many in the next transaction, and how long it rests behind it.
+type pace struct {
+	size int
+	rest time.Duration
+}
+
+// next is the pace behind a portion that took so long. While others write, who wait for it, few jobs go, and most of the time is theirs; else ever more, as long as
+// that is quick.
+func (p pace) next(took time.Duration, others bool) pace {
+	switch {
+	case others:
+		return pace{leastPortion, min(restForOthers*took, longestRest)}
+	case took > longPortion:
+		return pace{max(p.size/2, leastPortion), min(took, longestRest)}
+	}
+	return pace{min(2*p.size, mostPortion), min(took, longestRest)}
 }
 
 // rest leaves the store to others for a time.
@@ -200,7 +228,7 @@ func (q *Queue) prunedNow(went []due) {
 
 // forgetKeys removes submission keys of jobs that were pruned long ago.
 func (q *Queue) forgetKeys(ctx context.Context, now time.Time) error {
-	opts := store.Options{ByAt: true, Since: 1, Until: int64(job.At(now.Add(-keysStay))), Limit: pruneKeys}
+	opts := store.Options{ByAt: true, Since: 1, Until: int64(job.At(now.Add(-keysStay))), Limit: mostPortion * keysEach}
 	for opts.Until > 0 {
 		var old []store.Key
 		for o, err := range q.cfg.Store.List(ctx, KindSubmission, opts) {
@@ -224,9 +252,9 @@ func (q *Queue) forgetKeys(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// eachPortion hands over the jobs of the archive that a retention does not keep, a portion at a time, with how many there were
+// eachPortion hands over the jobs of the archive that a retention does not keep, a portion of a size at a time, with how many there were
 // besides that stay, until it is told to stop.
-func (q *Queue) eachPortion(ctx context.Context, r Retention, do func(portion []due, spared int) (bool, error)) error {
+func (q *Queue) eachPortion(ctx context.Context, r Retention, size func() int, do func(portion []due, spared int) (bool, error)) error {
 	if r.Before <= 0 { // to the store it would be no bound
 		return nil
 	}
@@ -241,7 +269,7 @@ func (q *Queue) eachPortion(ctx context.Context, r Retention, do func(portion []
 			return err
 		}
 		for len(heads) > 0 {
-			portion, spared, rest, err := q.portion(ctx, heads, until)
+			portion, spared, rest, err := q.portion(ctx, heads, until, size())
 			if err != nil {
 				return err
 			}
@@ -257,11 +285,11 @@ func (q *Queue) eachPortion(ctx context.Context, r Retention, do func(portion []
 }
 
 // portion takes so many jobs that are due from the front of a list as go in one transaction.
-func (q *Queue) portion(ctx context.Context, heads []store.Object, until job.ID) (portion []due, spared int, rest []store.Object, err error) {
+func (q *Queue) portion(ctx context.Context, heads []store.Object, until job.ID, size int) (portion []due, spared int, rest []store.Object, err error) {
 	uses := usedBy(q.cfg.Picture.Load())
 	keys := 0
 	for i := range heads {
-		if keys >= pruneKeys {
+		if len(portion) >= size || keys >= size*keysEach {
 			return portion, spared, heads[i:], nil
 		}
 		id, bad := job.ParseID(heads[i].ID)
@@ -383,10 +411,10 @@ type walk struct {
 
 // next reads on; it returns nothing at the end.
 func (w *walk) next(ctx context.Context) (out []store.Object, err error) {
-	opts := store.Options{After: w.after, Limit: pruneBatch}
+	opts := store.Options{After: w.after, Limit: mostPortion}
 	byTime := w.before < job.Never
 	if byTime {
-		opts = store.Options{ByAt: true, Since: w.since, Until: int64(w.before), Limit: pruneBatch + len(w.seen)}
+		opts = store.Options{ByAt: true, Since: w.since, Until: int64(w.before), Limit: mostPortion + len(w.seen)}
 	}
 	for o, err := range w.store.List(ctx, KindArchived, opts) {
 		if err != nil {
@@ -395,7 +423,7 @@ func (w *walk) next(ctx context.Context) (out []store.Object, err error) {
 		if !w.seen[o.ID] {
 			out = append(out, o)
 		}
-		if len(out) == pruneBatch { // those that were seen may be gone
+		if len(out) == mostPortion { // those that were seen may be gone
 			break
 		}
 	}

@@ -3,10 +3,12 @@ package queue_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -177,55 +179,97 @@ func (r *rig) left(want map[store.Key]store.Object, due map[job.ID]bool, newest 
 	}
 }
 
-// TestPruningGoesInPortions: one transaction, for which others wait, takes 500 jobs, or as many of many opcodes as have some 2,000 objects.
+// meanwhile is a store beside whose lists something happens.
+type meanwhile struct {
+	store.Store
+
+	do func()
+}
+
+func (m *meanwhile) List(ctx context.Context, kind store.Kind, opts store.Options) iter.Seq2[store.Object, error] {
+	if do := m.do; do != nil && kind != queue.KindArchived && kind != queue.KindSubmission {
+		m.do = nil // what it does may list, too
+		do()
+		m.do = do
+	}
+	return m.Store.List(ctx, kind, opts)
+}
+
+// TestPruningGoesInPortions: one transaction, for which others wait, takes 100 jobs at first, and never more than 500, or as many of many opcodes as have four times as many objects;
+// while others write none takes more than 100.
 func TestPruningGoesInPortions(t *testing.T) {
-	const jobs, objects, most = 500, 2000, 100 // of one job
-	var faulty *faultstore.Store
+	const most = 100 // objects of one job
+	var (
+		list     meanwhile
+		portions atomic.Pointer[[]portion]
+	)
 	r := newRigWith(t, 50, func(r *rig) {
-		r.wrap = func(s store.Store) store.Store { faulty = faultstore.New(s); return faulty }
+		r.wrap = func(s store.Store) store.Store {
+			faulty := faultstore.New(s)
+			faulty.Inject(faultstore.Fault{When: func(tx store.Tx) bool {
+				p := portion{objects: len(tx.Delete)}
+				for _, k := range tx.Delete {
+					if k.Kind == queue.KindArchived {
+						p.jobs++
+					}
+				}
+				if p.jobs > 0 {
+					all := append(slices.Clone(*portions.Load()), p)
+					portions.Store(&all)
+				}
+				return false
+			}})
+			list.Store = faulty
+			return &list
+		}
 	})
-	type portion struct{ jobs, objects int }
-	var portions []portion
-	faulty.Inject(faultstore.Fault{When: func(tx store.Tx) bool {
-		p := portion{objects: len(tx.Delete)}
-		for _, k := range tx.Delete {
-			if k.Kind == queue.KindArchived {
-				p.jobs++
-			}
-		}
-		if p.jobs > 0 {
-			portions = append(portions, p)
-		}
-		return false
-	}})
+	portions.Store(&[]portion{})
 	for _, c := range []struct {
-		name      string
-		jobs, ops int // besides one that stays
-		before    job.Time
-		want      int
+		name         string
+		jobs, ops    int // besides one that stays
+		before       job.Time
+		others       bool
+		size, number int // of jobs in a portion at most, and of portions at least
 	}{
-		{"all", 1100, 1, job.Never, 3},
-		{"by age", 1100, 1, job.Never - 1, 3},
-		{"of many opcodes", 45, most - 1, job.Never, 3},
+		{"all", 1300, 1, job.Never, false, 500, 4},
+		{"by age", 1300, 1, job.Never - 1, false, 500, 4},
+		{"of many opcodes", 45, most - 1, job.Never, false, 500, 3},
+		{"while others write", 1300, 2, job.Never, true, 100, 13},
 	} {
 		subs := slices.Repeat([]queue.Submission{{Ops: parse(t, slices.Repeat([]string{delay}, c.ops)...)}}, c.jobs)
 		r.succeed(append(subs, queue.Submission{Ops: parse(t, delay)}))
 		_, _, err := r.q.AutoArchive(ctx, 0, time.Hour, queue.By{})
 		r.check(err)
-		portions = nil
-		_, err = r.q.Prune(ctx, queue.Retention{Before: c.before, Keep: 1}, time.Hour, queue.By{})
-		r.check(err)
-		if len(portions) != c.want {
-			t.Errorf("%s: %d portions, want %d", c.name, len(portions), c.want)
-		}
-		for i, p := range portions {
-			full := p.jobs == jobs || p.objects >= objects
-			if p.jobs > jobs || p.objects >= objects+most || !full && i < len(portions)-1 {
-				t.Errorf("%s: portion %d has %d jobs, %d objects", c.name, i, p.jobs, p.objects)
+		portions.Store(&[]portion{})
+		if seen := -1; c.others {
+			list.do = func() {
+				if now := len(*portions.Load()); now != seen { // one for each portion
+					seen = now
+					r.submit(delay)
+				}
 			}
+		}
+		_, err = r.q.Prune(ctx, queue.Retention{Before: c.before, Keep: 1}, time.Hour, queue.By{})
+		list.do = nil
+		r.check(err)
+		all, size := *portions.Load(), 100
+		if len(all) < c.number {
+			t.Errorf("%s: %d portions, want %d at least", c.name, len(all), c.number)
+		}
+		for i, p := range all {
+			if p.jobs > size || p.objects >= 4*size+most {
+				t.Errorf("%s: portion %d has %d jobs, %d objects; want %d jobs at most", c.name, i, p.jobs, p.objects, size)
+			}
+			size = min(2*size, c.size)
+		}
+		if c.ops < 3 && all[0].jobs != 100 {
+			t.Errorf("%s: the first portion has %d jobs", c.name, all[0].jobs)
 		}
 	}
 }
+
+// portion is what one transaction takes out of the archive.
+type portion struct{ jobs, objects int }
 
 // Ids do not come again when all but the newest job went, whatever comes between.
 func TestPrunedIDsDoNotComeAgain(t *testing.T) {
