@@ -44,13 +44,13 @@ func (s *Service) Capture(ctx context.Context, m Image, of Capture, trail reason
 		return Shown{}, fault.New(fault.Unsupported, "Images are not made of servers here yet: that needs format %d of the store, which has %d", format.Captures, s.cfg.Format()).
 			WithHint("it is raised when all controllers know it: drover cluster format info")
 	}
-	m.ContainerFormat = bare
+	m.ContainerFormat = Bare
 	m.Capture, m.Key, m.Trail = &of, s.cfg.NewUUID(), trail
 	return s.add(ctx, m, Captured)
 }
 
-// bare is how all images are contained.
-const bare = "bare"
+// Bare is how all images are contained: not at all.
+const Bare = "bare"
 
 // Captures returns what image of a server is being made; nil if there is none.
 func (s *Service) Captures(server string) *Capture {
@@ -70,7 +70,15 @@ func (s *Service) older(of *Image) (gone []string) {
 			all = append(all, m)
 		}
 	}
-	slices.SortFunc(all, func(a, b *Image) int { return cmp.Or(cmp.Compare(b.Created, a.Created), cmp.Compare(b.ID, a.ID)) })
+	slices.SortFunc(all, func(a, b *Image) int {
+		switch { // the newer one is the newest, also by a clock that went back
+		case a.ID == of.ID:
+			return -1
+		case b.ID == of.ID:
+			return 1
+		}
+		return cmp.Or(cmp.Compare(b.Created, a.Created), cmp.Compare(b.ID, a.ID))
+	})
 	for _, m := range all[min(of.Capture.Backup.Keep, len(all)):] {
 		gone = append(gone, m.ID)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/server"
-	"github.com/drover-project/drover/internal/state"
 )
 
 // instanceOf is the instance of a server in the inventory, of a hypervisor, with a disk.
@@ -17,12 +16,11 @@ func instanceOf(s *server.Server, hypervisor string) *cluster.Instance {
 
 // instances are those that there are.
 func (r *rig) instances(all ...*cluster.Instance) {
-	now := cluster.Empty()
+	var changes []cluster.Change
 	for _, i := range all {
-		now = now.With(cluster.Put(i))
+		changes = append(changes, cluster.Put(i))
 	}
-	r.shown.Committed(&state.Change{Inventory: now})
-	r.shown.Publish()
+	r.inventory(changes...)
 }
 
 // imageOf asks for an image of a server, with what is said besides its name as JSON, and returns its id.

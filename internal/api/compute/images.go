@@ -68,16 +68,13 @@ type picture struct {
 
 // pictureOf is an image of the operator's, or an operating system, which writes to a disk as it is.
 func pictureOf(m *server.Image) picture {
-	p := picture{Shown: upload.Shown{Status: upload.Active, Image: upload.Image{ID: m.ID, Name: m.Name, Public: true, DiskFormat: "raw", ContainerFormat: bare, MinDisk: m.LeastDisk()}}}
+	p := picture{Shown: upload.Shown{Status: upload.Active, Image: upload.Image{ID: m.ID, Name: m.Name, Public: true, DiskFormat: "raw", ContainerFormat: upload.Bare, MinDisk: m.LeastDisk()}}}
 	if f := m.File; f != nil {
 		p.times, p.DiskFormat, p.Created, p.Updated = true, f.Format, f.Created, f.Updated
 		p.File = &upload.File{Size: f.Size, SHA256: f.SHA256, Room: f.Room}
 	}
 	return p
 }
-
-// bare is the one form of containers that there is: none.
-const bare = "bare"
 
 // pictures are all images that the project sees.
 func (r *request) pictures() (all []picture) {

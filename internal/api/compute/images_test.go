@@ -57,11 +57,16 @@ func TestImagesAreFiltered(t *testing.T) {
 
 // images shows images of Drover's own cluster.
 func (r *rig) images(all ...*cluster.Image) {
-	now := cluster.Empty()
+	var changes []cluster.Change
 	for _, i := range all {
-		now = now.With(cluster.Put(i))
+		changes = append(changes, cluster.Put(i))
 	}
-	r.shown.Committed(&state.Change{Inventory: now})
+	r.inventory(changes...)
+}
+
+// inventory shows one of Drover's own cluster, of which this is all.
+func (r *rig) inventory(changes ...cluster.Change) {
+	r.shown.Committed(&state.Change{Inventory: cluster.Empty().With(changes...)})
 	r.shown.Publish()
 }
 

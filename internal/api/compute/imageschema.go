@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/drover-project/drover/internal/diskimage"
+	"github.com/drover-project/drover/internal/upload"
 )
 
 // imageKeys are the keys of images as schemas tell of them, which some clients ask for before anything else.
@@ -14,7 +15,7 @@ func imageKeys() object {
 		"id": object{"type": "string"}, "name": object{"type": []string{"null", "string"}, "maxLength": maxName}, "visibility": object{"type": "string", "enum": []string{"public", "private"}},
 		"protected": object{"type": "boolean"}, "os_hidden": object{"type": "boolean"}, "owner": text, "min_disk": object{"type": "integer"}, "min_ram": object{"type": "integer"},
 		"tags": object{"type": "array", "items": object{"type": "string", "maxLength": maxName}}, "size": told([]string{"null", "integer"}), "virtual_size": told([]string{"null", "integer"}),
-		"disk_format": formsOf(diskimage.Formats()), "container_format": formsOf([]string{bare}),
+		"disk_format": formsOf(diskimage.Formats()), "container_format": formsOf([]string{upload.Bare}),
 	}
 	for _, key := range []string{"status", "created_at", "updated_at", "self", "file", "schema"} {
 		out[key] = told("string")

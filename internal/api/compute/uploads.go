@@ -65,7 +65,7 @@ var attributes = map[string]func(r *request, m *upload.Image, raw json.RawMessag
 		return imageForm("disk_format", raw, diskimage.Formats(), &m.DiskFormat)
 	},
 	"container_format": func(_ *request, m *upload.Image, raw json.RawMessage) error {
-		return imageForm("container_format", raw, []string{bare}, &m.ContainerFormat)
+		return imageForm("container_format", raw, []string{upload.Bare}, &m.ContainerFormat)
 	},
 	"tags": setImageTags,
 	"owner": func(_ *request, m *upload.Image, raw json.RawMessage) error {
