@@ -3,6 +3,7 @@ package exec
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -39,9 +40,17 @@ func (w *waiting) TakeDisk(_ context.Context, id, format string, disk io.Reader)
 	if w.came[id] != nil {
 		return nil
 	}
-	content, err := io.ReadAll(disk)
-	if err != nil {
-		return fault.New(fault.Canceled, "the disk did not come: %w", err)
+	var content []byte
+	for part := make([]byte, 10_000); ; {
+		for i := range part {
+			part[i] = 'x' // what a reader had there before
+		}
+		n, err := disk.Read(part)
+		if content = append(content, part[:n]...); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return fault.New(fault.Canceled, "the disk did not come: %w", err)
+		}
 	}
 	w.took++
 	w.came[id], w.format = content, format
